@@ -1,7 +1,7 @@
 /* An actor in JavaScript: QuickJS behind the contract of `wit/component.wit`.
  *
- * The source is evaluated when the component is built: `prepare` runs once, and what it leaves in
- * memory is part of the component. A life begins with a module that has been read.
+ * The source is evaluated when the component is built: `prepare` runs once, and the resulting
+ * memory becomes part of the component. An incarnation starts with an evaluated module.
  */
 
 #include <stdbool.h>
@@ -14,8 +14,8 @@
 #define ACTOR "strowger:component/actor@0.1.0#"
 #define STATEFUL "strowger:component/stateful@0.1.0#"
 
-/* What JavaScript may take of the stack in memory. The machine's own stack, of which it takes
- * about three times as much, ends later: calling oneself too deeply is an error of JavaScript. */
+/* Stack size for JavaScript, in linear memory. The native stack, of which a call uses about three
+ * times as much, is larger, so that deep recursion is a JavaScript error and not a trap. */
 #define STACK (96u << 10)
 
 __attribute__((import_module("strowger:component/fault@0.1.0"), import_name("fail"))) extern void
@@ -27,23 +27,23 @@ extern const unsigned long source_length;
 /* result<list<u8>, string> and result<_, string>, as the component model lays them out. */
 static struct result {
     uint32_t failed;
-    const void *octets;
+    const void *bytes;
     size_t length;
 } result;
 
 /* list<u8> */
 static struct list {
-    const void *octets;
+    const void *bytes;
     size_t length;
 } list;
 
 static JSRuntime *runtime;
 static JSContext *context;
-/* What the module exports, and the class of what refuses. */
+/* The exports of the module, the class `Refusal`, and the prototype of messages. */
 static JSValue exports, refusal, message_class;
-/* What the host reads, until the call is over. */
+/* The memory that the host reads until the call is over. */
 static void *held;
-/* Promises that failed and that nobody looks at, and why the last one did. */
+/* Number of rejected promises without a handler, and the reason of the latest one. */
 static int unhandled;
 static JSValue why;
 
@@ -71,13 +71,13 @@ void *cabi_realloc(void *old, size_t was, size_t align, size_t size) {
     return fresh;
 }
 
-/* Gives up, with words. */
+/* Ends the incarnation with a message. */
 _Noreturn static void fail(const char *text, size_t length) {
     host_fail(text, length);
     __builtin_trap();
 }
 
-/* Gives up over what was thrown: its words, and where it was. */
+/* Ends the incarnation with a thrown value: its text, and the first line of its stack. */
 _Noreturn static void give_up(JSValue error) {
     size_t length = 0, place = 0;
     const char *text = JS_ToCStringLen(context, &length, error);
@@ -98,7 +98,7 @@ _Noreturn static void give_up(JSValue error) {
     fail(all, length + 1 + place);
 }
 
-/* What was thrown. */
+/* Takes the pending exception. */
 static JSValue error(void) {
     return JS_GetException(context);
 }
@@ -115,17 +115,17 @@ static void looked_at(JSContext *ctx, JSValueConst promise, JSValueConst reason,
     why = JS_DupValue(ctx, reason);
 }
 
-/* Runs the jobs that wait. */
+/* Runs the pending jobs. */
 static void pump(void) {
     JSContext *of;
     while (JS_IsJobPending(runtime))
-        /* A job fails only by what nobody can catch. */
+        /* A job fails only with an uncatchable error. */
         if (JS_ExecutePendingJob(runtime, &of) < 0)
             give_up(error());
 }
 
-/* What a call came to, once its promise has: takes the value. Nothing comes later that could keep
- * a promise. */
+/* Returns the outcome of a call, with its promise settled; takes the value. A promise that is still
+ * pending after all jobs can never settle. */
 static JSValue settled(JSValue value) {
     if (JS_IsException(value))
         return value;
@@ -155,25 +155,25 @@ static JSValue settled(JSValue value) {
     return value;
 }
 
-int octets_of(JSContext *ctx, JSValueConst value, struct octets *octets) {
-    *octets = (struct octets){0};
+int bytes_of(JSContext *ctx, JSValueConst value, struct bytes *bytes) {
+    *bytes = (struct bytes){0};
     if (JS_IsString(value)) {
-        octets->text = JS_ToCStringLen(ctx, &octets->length, value);
-        octets->at = (const uint8_t *)octets->text;
-        return octets->text ? 0 : -1;
+        bytes->text = JS_ToCStringLen(ctx, &bytes->length, value);
+        bytes->at = (const uint8_t *)bytes->text;
+        return bytes->text ? 0 : -1;
     }
     if (JS_IsArrayBuffer(value))
-        octets->at = JS_GetArrayBuffer(ctx, &octets->length, value);
+        bytes->at = JS_GetArrayBuffer(ctx, &bytes->length, value);
     else if (JS_GetTypedArrayType(value) == JS_TYPED_ARRAY_UINT8)
-        octets->at = JS_GetUint8Array(ctx, &octets->length, value);
+        bytes->at = JS_GetUint8Array(ctx, &bytes->length, value);
     else
         JS_ThrowTypeError(ctx, "neither a text nor octets");
-    return octets->at || !JS_HasException(ctx) ? 0 : -1;
+    return bytes->at || !JS_HasException(ctx) ? 0 : -1;
 }
 
-void free_octets(JSContext *ctx, struct octets *octets) {
-    if (octets->text)
-        JS_FreeCString(ctx, octets->text);
+void free_bytes(JSContext *ctx, struct bytes *bytes) {
+    if (bytes->text)
+        JS_FreeCString(ctx, bytes->text);
 }
 
 JSValue refuse(JSContext *ctx, const char *what, const char *reason) {
@@ -184,7 +184,7 @@ JSValue refuse(JSContext *ctx, const char *what, const char *reason) {
     return JS_IsException(thrown) ? thrown : JS_Throw(ctx, thrown);
 }
 
-/* Puts octets where the host may read them until the call is over. */
+/* Copies bytes to memory that the host may read until the call is over. */
 static void hold(const void **at, size_t *length, const void *from, size_t count) {
     free(held);
     held = malloc(count ? count : 1);
@@ -195,9 +195,9 @@ static void hold(const void **at, size_t *length, const void *from, size_t count
     *length = count;
 }
 
-/* Holds what a function gave: a text, octets, nothing, or any other value in JSON. Takes it. */
+/* Holds a returned value: a string, bytes, nothing, or any other value as JSON. Takes it. */
 static bool hold_value(const void **at, size_t *length, JSValue value) {
-    struct octets octets = {0};
+    struct bytes bytes = {0};
     if (JS_IsObject(value) && !JS_IsArrayBuffer(value) &&
         JS_GetTypedArrayType(value) != JS_TYPED_ARRAY_UINT8) {
         JSValue json = JS_JSONStringify(context, value, JS_UNDEFINED, JS_UNDEFINED);
@@ -211,17 +211,17 @@ static bool hold_value(const void **at, size_t *length, JSValue value) {
     if (JS_IsException(value))
         return false;
     bool nothing = JS_IsUndefined(value) || JS_IsNull(value);
-    if (!nothing && octets_of(context, value, &octets) < 0) {
+    if (!nothing && bytes_of(context, value, &bytes) < 0) {
         JS_FreeValue(context, value);
         return false;
     }
-    hold(at, length, octets.at, octets.length);
-    free_octets(context, &octets);
+    hold(at, length, bytes.at, bytes.length);
+    free_bytes(context, &bytes);
     JS_FreeValue(context, value);
     return true;
 }
 
-/* The refusal that was thrown, in words for who asked; whatever else was thrown is a fault. */
+/* Returns a thrown Refusal as a result for the caller; any other thrown value is a fault. */
 static struct result *refused(void) {
     JSValue thrown = error();
     if (JS_IsInstanceOf(context, thrown, refusal) <= 0)
@@ -232,23 +232,23 @@ static struct result *refused(void) {
     if (!text)
         give_up(error());
     result.failed = 1;
-    hold(&result.octets, &result.length, text, length);
+    hold(&result.bytes, &result.length, text, length);
     JS_FreeCString(context, text);
     JS_FreeValue(context, message);
     JS_FreeValue(context, thrown);
     return &result;
 }
 
-/* What a call came to, for the host; takes it. */
+/* Returns the outcome of a call as a result for the host; takes it. */
 static struct result *answered(JSValue value) {
     value = settled(value);
     result.failed = 0;
-    if (JS_IsException(value) || !hold_value(&result.octets, &result.length, value))
+    if (JS_IsException(value) || !hold_value(&result.bytes, &result.length, value))
         return refused();
     return &result;
 }
 
-/* Calls an export, if there is one; takes the argument. */
+/* Calls an export if the module has it; takes the argument. */
 static JSValue call(const char *name, int argc, JSValue argument) {
     JS_UpdateStackTop(runtime);
     lives = 1;
@@ -267,11 +267,11 @@ static void set(JSValueConst object, const char *name, JSValue value) {
         give_up(error());
 }
 
-/* Octets of the host as a Uint8Array; takes them. */
-static JSValue array_of(uint8_t *octets, size_t length) {
-    JSValue array = JS_NewUint8ArrayCopy(context, octets, length);
+/* Returns bytes of the host as a Uint8Array; takes them. */
+static JSValue array_of(uint8_t *bytes, size_t length) {
+    JSValue array = JS_NewUint8ArrayCopy(context, bytes, length);
     if (length)
-        free(octets);
+        free(bytes);
     return array;
 }
 
@@ -315,7 +315,7 @@ struct result *health(void) {
 EXPORT(STATEFUL "snapshot")
 struct list *snapshot(void) {
     JSValue value = settled(call("snapshot", 0, JS_UNDEFINED));
-    if (JS_IsException(value) || !hold_value(&list.octets, &list.length, value))
+    if (JS_IsException(value) || !hold_value(&list.bytes, &list.length, value))
         give_up(error());
     return &list;
 }
@@ -355,25 +355,25 @@ EXPORT("cabi_post_" STATEFUL "snapshot") void taken(struct list *given) {
     release();
 }
 
-/* decode(octets): the text that they are. */
+/* decode(bytes): their text in UTF-8. */
 static JSValue decode(JSContext *ctx, JSValueConst this, int argc, JSValueConst *argv) {
     (void)this;
-    struct octets octets;
-    if (octets_of(ctx, argc ? argv[0] : JS_UNDEFINED, &octets) < 0)
+    struct bytes bytes;
+    if (bytes_of(ctx, argc ? argv[0] : JS_UNDEFINED, &bytes) < 0)
         return JS_EXCEPTION;
-    JSValue text = JS_NewStringLen(ctx, (const char *)octets.at, octets.length);
-    free_octets(ctx, &octets);
+    JSValue text = JS_NewStringLen(ctx, (const char *)bytes.at, bytes.length);
+    free_bytes(ctx, &bytes);
     return text;
 }
 
-/* encode(text): its octets. */
+/* encode(text): its bytes in UTF-8. */
 static JSValue encode(JSContext *ctx, JSValueConst this, int argc, JSValueConst *argv) {
     (void)this;
-    struct octets octets;
-    if (octets_of(ctx, argc ? argv[0] : JS_UNDEFINED, &octets) < 0)
+    struct bytes bytes;
+    if (bytes_of(ctx, argc ? argv[0] : JS_UNDEFINED, &bytes) < 0)
         return JS_EXCEPTION;
-    JSValue array = JS_NewUint8ArrayCopy(ctx, octets.at, octets.length);
-    free_octets(ctx, &octets);
+    JSValue array = JS_NewUint8ArrayCopy(ctx, bytes.at, bytes.length);
+    free_bytes(ctx, &bytes);
     return array;
 }
 
@@ -385,7 +385,7 @@ static JSModuleDef *loaded(JSContext *ctx, const char *name, void *opaque) {
     return module;
 }
 
-/* What every source finds there already. */
+/* Globals that every source finds. */
 static const char BEGIN[] =
     "globalThis.Refusal = class Refusal extends Error {\n"
     "    constructor(message, reason) { super(message); this.reason = reason; }\n"
@@ -393,7 +393,7 @@ static const char BEGIN[] =
     "};\n"
     "({ get text() { return decode(this.payload); } })\n";
 
-/* Reads and evaluates the source; at build time. */
+/* Evaluates the source, at build time. */
 EXPORT("prepare") void prepare(void) {
     runtime = JS_NewRuntime();
     context = runtime ? JS_NewContext(runtime) : NULL;

@@ -1,4 +1,4 @@
-/* What the life of an actor in JavaScript and its imports know of each other. */
+/* Declarations shared by the actor and the imports of a component in JavaScript. */
 
 #ifndef STROWGER_ACTOR_H
 #define STROWGER_ACTOR_H
@@ -8,28 +8,28 @@
 
 #include "quickjs.h"
 
-/* Octets for the host: those of a text, or of what holds octets. */
-struct octets {
+/* Bytes for the host: those of a string, a Uint8Array or an ArrayBuffer. */
+struct bytes {
     const uint8_t *at;
     size_t length;
-    /* The text to free, if it is one. */
+    /* The string to free, if the bytes are those of a string. */
     const char *text;
 };
 
-/* Gives the octets of a text, a Uint8Array or an ArrayBuffer; else throws. */
-int octets_of(JSContext *ctx, JSValueConst value, struct octets *octets);
-void free_octets(JSContext *ctx, struct octets *octets);
+/* Gets the bytes of a string, a Uint8Array or an ArrayBuffer. Throws and returns -1 for others. */
+int bytes_of(JSContext *ctx, JSValueConst value, struct bytes *bytes);
+void free_bytes(JSContext *ctx, struct bytes *bytes);
 
-/* Throws a Refusal: what was not done, and why, if the host said so. */
+/* Throws a Refusal with the failed operation and the reason, which may be NULL. */
 JSValue refuse(JSContext *ctx, const char *what, const char *reason);
 
-/* The modules `strowger:...` that the source imports; NULL for any other name. */
+/* Returns the module `strowger:...` of this name; NULL for any other name. */
 JSModuleDef *import_of(JSContext *ctx, const char *name);
 
-/* The time in microseconds since 1970, if the clock is imported; else 0. */
+/* Returns the microseconds since 1970 if the clock is imported, otherwise 0. */
 double wall_of_host(void);
 
-/* Whether it runs on a host, rather than where it is built. */
+/* 1 on a host, 0 while the component is built. */
 extern int lives;
 
 #endif

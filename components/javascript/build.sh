@@ -1,8 +1,8 @@
 #!/bin/sh
-# An actor in JavaScript to a core module, ready to run: build.sh SOURCE OUT.
+# Compiles an actor in JavaScript to a core module: build.sh SOURCE OUT.
 #
-# SOURCE is a module of ECMAScript, which is read and evaluated here. What it imports of
-# `strowger:...` is what the component imports. ../quickjs/engine.sh says what is needed.
+# SOURCE is an ECMAScript module, which is evaluated here. Its imports `strowger:...` become the
+# imports of the component. ../quickjs/engine.sh lists the required tools.
 set -eu
 case $1 in /*) source=$1 ;; *) source=$PWD/$1 ;; esac
 case $2 in /*) out=$2 ;; *) out=$PWD/$2 ;; esac

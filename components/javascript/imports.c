@@ -1,5 +1,5 @@
-/* What an actor in JavaScript imports: a module `strowger:NAME` for each interface of
- * `wit/component.wit`, of which only those are compiled that the source names. */
+/* The imports of an actor in JavaScript: a module `strowger:NAME` for each interface of
+ * `wit/component.wit`. Only those that the source imports are compiled. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,15 +10,15 @@
     __attribute__((import_module("strowger:component/" interface "@0.1.0"), import_name(name)))
 #define UNUSED __attribute__((unused))
 
-/* The place to which the host writes what it gives; aligned for any of it. */
+/* The memory to which the host writes results; aligned for all of them. */
 static uint64_t back[4];
-#define OCTET(at) (((const uint8_t *)back)[at])
+#define BYTE(at) (((const uint8_t *)back)[at])
 #define WORD(at) (((const uint32_t *)back)[(at) / 4])
 
 static const char *const reasons[] = {"denied", "unknown", "full",   "closed", "rate",
                                       "limit",  "late",    "failed", "ring"};
 
-/* Throws what the host said instead of doing it. */
+/* Throws a Refusal with the reason that the host returned. */
 UNUSED static JSValue not_done(JSContext *ctx, const char *what, uint8_t reason) {
     const char *word = reason < sizeof reasons / sizeof *reasons ? reasons[reason] : "unknown";
     char text[64];
@@ -29,33 +29,33 @@ UNUSED static JSValue not_done(JSContext *ctx, const char *what, uint8_t reason)
     return refuse(ctx, text, word);
 }
 
-/* Octets that the host gave; takes them. */
+/* Returns a list<u8> of the host; takes it. */
 UNUSED static JSValue array_back(JSContext *ctx, size_t at) {
-    uint8_t *octets = (uint8_t *)WORD(at);
+    uint8_t *bytes = (uint8_t *)WORD(at);
     size_t length = WORD(at + 4);
-    JSValue array = JS_NewUint8ArrayCopy(ctx, octets, length);
+    JSValue array = JS_NewUint8ArrayCopy(ctx, bytes, length);
     if (length)
-        free(octets);
+        free(bytes);
     return array;
 }
 
-UNUSED static JSValue text_back(JSContext *ctx, const char *octets, size_t length) {
-    JSValue text = JS_NewStringLen(ctx, octets, length);
+UNUSED static JSValue text_back(JSContext *ctx, const char *bytes, size_t length) {
+    JSValue text = JS_NewStringLen(ctx, bytes, length);
     if (length)
-        free((void *)octets);
+        free((void *)bytes);
     return text;
 }
 
 /* list<string> */
 UNUSED static JSValue list_back(JSContext *ctx, size_t at) {
     struct entry {
-        const char *octets;
+        const char *bytes;
         size_t length;
     } *entries = (struct entry *)WORD(at);
     size_t count = WORD(at + 4);
     JSValue list = JS_NewArray(ctx);
     for (size_t i = 0; i < count; i++)
-        JS_SetPropertyUint32(ctx, list, i, text_back(ctx, entries[i].octets, entries[i].length));
+        JS_SetPropertyUint32(ctx, list, i, text_back(ctx, entries[i].bytes, entries[i].length));
     if (count)
         free(entries);
     return list;
@@ -70,15 +70,15 @@ UNUSED static JSValue list_back(JSContext *ctx, size_t at) {
     const char *name = JS_ToCStringLen(ctx, &name##_length, argv[index]);                          \
     if (!name)                                                                                     \
         return JS_EXCEPTION
-#define OCTETS(name, index)                                                                        \
-    struct octets name;                                                                            \
-    if (octets_of(ctx, argv[index], &name) < 0)                                                    \
+#define BYTES(name, index)                                                                        \
+    struct bytes name;                                                                            \
+    if (bytes_of(ctx, argv[index], &name) < 0)                                                    \
         return JS_EXCEPTION
 #define HANDLE(name, index)                                                                        \
     uint64_t name;                                                                                 \
     if (JS_ToBigUint64(ctx, &name, argv[index]) < 0)                                               \
         return JS_EXCEPTION
-/* A number of octets, entries or milliseconds, up to some most. */
+/* A number of bytes, entries or milliseconds, up to a maximum. */
 #define UP_TO(name, index, most)                                                                   \
     int64_t name;                                                                                  \
     if (JS_ToInt64Ext(ctx, &name, argv[index]) < 0)                                                \
@@ -100,7 +100,7 @@ FROM("messaging", "after") extern void host_after(uint64_t, const uint8_t *, siz
 
 /* A handle or a token. */
 static JSValue number_back(JSContext *ctx, const char *what) {
-    return OCTET(0) ? not_done(ctx, what, OCTET(8)) : JS_NewBigUint64(ctx, back[1]);
+    return BYTE(0) ? not_done(ctx, what, BYTE(8)) : JS_NewBigUint64(ctx, back[1]);
 }
 
 #define NAMED(function)                                                                            \
@@ -119,42 +119,42 @@ FUNCTION(release) {
     BEGIN;
     HANDLE(handle, 0);
     host_release(handle, back);
-    return OCTET(0) ? not_done(ctx, "release", OCTET(1)) : JS_UNDEFINED;
+    return BYTE(0) ? not_done(ctx, "release", BYTE(1)) : JS_UNDEFINED;
 }
 
 FUNCTION(send) {
     BEGIN;
     HANDLE(target, 0);
-    OCTETS(payload, 1);
+    BYTES(payload, 1);
     host_send(target, payload.at, payload.length, back);
-    free_octets(ctx, &payload);
-    return OCTET(0) ? not_done(ctx, "send", OCTET(1)) : JS_UNDEFINED;
+    free_bytes(ctx, &payload);
+    return BYTE(0) ? not_done(ctx, "send", BYTE(1)) : JS_UNDEFINED;
 }
 
 FUNCTION(ask) {
     BEGIN;
     HANDLE(target, 0);
-    OCTETS(payload, 1);
+    BYTES(payload, 1);
     host_ask(target, payload.at, payload.length, back);
-    free_octets(ctx, &payload);
+    free_bytes(ctx, &payload);
     return number_back(ctx, "ask");
 }
 
 FUNCTION(publish) {
     BEGIN;
     HANDLE(topic, 0);
-    OCTETS(payload, 1);
+    BYTES(payload, 1);
     host_publish(topic, payload.at, payload.length, back);
-    free_octets(ctx, &payload);
-    return OCTET(0) ? not_done(ctx, "publish", OCTET(4)) : JS_NewUint32(ctx, WORD(4));
+    free_bytes(ctx, &payload);
+    return BYTE(0) ? not_done(ctx, "publish", BYTE(4)) : JS_NewUint32(ctx, WORD(4));
 }
 
 FUNCTION(after) {
     BEGIN;
     NUMBER(milliseconds, 0);
-    OCTETS(payload, 1);
+    BYTES(payload, 1);
     host_after((uint64_t)milliseconds, payload.at, payload.length, back);
-    free_octets(ctx, &payload);
+    free_bytes(ctx, &payload);
     return number_back(ctx, "after");
 }
 
@@ -172,10 +172,10 @@ FROM("rpc", "request") extern void host_request(uint64_t, const uint8_t *, size_
 FUNCTION(request) {
     BEGIN;
     HANDLE(target, 0);
-    OCTETS(payload, 1);
+    BYTES(payload, 1);
     host_request(target, payload.at, payload.length, back);
-    free_octets(ctx, &payload);
-    return OCTET(0) ? not_done(ctx, "request", OCTET(4)) : array_back(ctx, 4);
+    free_bytes(ctx, &payload);
+    return BYTE(0) ? not_done(ctx, "request", BYTE(4)) : array_back(ctx, 4);
 }
 
 static const JSCFunctionListEntry rpc[] = {JS_CFUNC_DEF("request", 2, request)};
@@ -190,33 +190,33 @@ FROM("streams", "finish") extern void host_finish(uint64_t, void *);
 FUNCTION(open_stream) {
     BEGIN;
     HANDLE(target, 0);
-    OCTETS(payload, 1);
+    BYTES(payload, 1);
     host_open(target, payload.at, payload.length, back);
-    free_octets(ctx, &payload);
-    return OCTET(0) ? not_done(ctx, "open", OCTET(8)) : JS_NewBigUint64(ctx, back[1]);
+    free_bytes(ctx, &payload);
+    return BYTE(0) ? not_done(ctx, "open", BYTE(8)) : JS_NewBigUint64(ctx, back[1]);
 }
 
 FUNCTION(close_stream) {
     BEGIN;
     HANDLE(token, 0);
     host_close(token, back);
-    return OCTET(0) ? not_done(ctx, "close", OCTET(1)) : JS_UNDEFINED;
+    return BYTE(0) ? not_done(ctx, "close", BYTE(1)) : JS_UNDEFINED;
 }
 
 FUNCTION(send_item) {
     BEGIN;
     HANDLE(token, 0);
-    OCTETS(payload, 1);
+    BYTES(payload, 1);
     host_send_item(token, payload.at, payload.length, back);
-    free_octets(ctx, &payload);
-    return OCTET(0) ? not_done(ctx, "send", OCTET(1)) : JS_UNDEFINED;
+    free_bytes(ctx, &payload);
+    return BYTE(0) ? not_done(ctx, "send", BYTE(1)) : JS_UNDEFINED;
 }
 
 FUNCTION(finish) {
     BEGIN;
     HANDLE(token, 0);
     host_finish(token, back);
-    return OCTET(0) ? not_done(ctx, "finish", OCTET(1)) : JS_UNDEFINED;
+    return BYTE(0) ? not_done(ctx, "finish", BYTE(1)) : JS_UNDEFINED;
 }
 
 static const JSCFunctionListEntry streams[] = {
@@ -242,37 +242,37 @@ FUNCTION(kv_get) {
     TEXT(key, 0);
     host_kv_get(key, key_length, back);
     JS_FreeCString(ctx, key);
-    if (OCTET(0))
-        return not_done(ctx, "get", OCTET(4));
-    return OCTET(4) ? array_back(ctx, 8) : JS_UNDEFINED;
+    if (BYTE(0))
+        return not_done(ctx, "get", BYTE(4));
+    return BYTE(4) ? array_back(ctx, 8) : JS_UNDEFINED;
 }
 
 FUNCTION(kv_set) {
     BEGIN;
-    OCTETS(value, 1);
+    BYTES(value, 1);
     TEXT(key, 0);
     host_kv_set(key, key_length, value.at, value.length, back);
     JS_FreeCString(ctx, key);
-    free_octets(ctx, &value);
-    return OCTET(0) ? not_done(ctx, "set", OCTET(1)) : JS_UNDEFINED;
+    free_bytes(ctx, &value);
+    return BYTE(0) ? not_done(ctx, "set", BYTE(1)) : JS_UNDEFINED;
 }
 
 /* swap(key, expected, value); undefined is no value. */
 FUNCTION(kv_swap) {
     BEGIN;
-    struct octets expected = {0}, value = {0};
+    struct bytes expected = {0}, value = {0};
     int was = !JS_IsUndefined(argv[1]), will = !JS_IsUndefined(argv[2]);
-    if (was && octets_of(ctx, argv[1], &expected) < 0)
+    if (was && bytes_of(ctx, argv[1], &expected) < 0)
         return JS_EXCEPTION;
-    if (will && octets_of(ctx, argv[2], &value) < 0)
+    if (will && bytes_of(ctx, argv[2], &value) < 0)
         return JS_EXCEPTION;
     TEXT(key, 0);
     host_kv_swap(key, key_length, was, expected.at, expected.length, will, value.at, value.length,
                  back);
     JS_FreeCString(ctx, key);
-    free_octets(ctx, &expected);
-    free_octets(ctx, &value);
-    return OCTET(0) ? not_done(ctx, "swap", OCTET(1)) : JS_NewBool(ctx, OCTET(1));
+    free_bytes(ctx, &expected);
+    free_bytes(ctx, &value);
+    return BYTE(0) ? not_done(ctx, "swap", BYTE(1)) : JS_NewBool(ctx, BYTE(1));
 }
 
 FUNCTION(kv_remove) {
@@ -280,7 +280,7 @@ FUNCTION(kv_remove) {
     TEXT(key, 0);
     host_kv_remove(key, key_length, back);
     JS_FreeCString(ctx, key);
-    return OCTET(0) ? not_done(ctx, "remove", OCTET(1)) : JS_NewBool(ctx, OCTET(1));
+    return BYTE(0) ? not_done(ctx, "remove", BYTE(1)) : JS_NewBool(ctx, BYTE(1));
 }
 
 FUNCTION(kv_keys) {
@@ -291,7 +291,7 @@ FUNCTION(kv_keys) {
     host_kv_keys(prefix, prefix_length, after, after_length, (uint32_t)most, back);
     JS_FreeCString(ctx, prefix);
     JS_FreeCString(ctx, after);
-    return OCTET(0) ? not_done(ctx, "keys", OCTET(4)) : list_back(ctx, 4);
+    return BYTE(0) ? not_done(ctx, "keys", BYTE(4)) : list_back(ctx, 4);
 }
 
 static const JSCFunctionListEntry kv[] = {
@@ -329,7 +329,7 @@ FUNCTION(read_file) {
     PLACE;
     host_read(root, root_length, path, path_length, (uint64_t)offset, (uint32_t)count, back);
     FREE_PLACE;
-    return OCTET(0) ? not_done(ctx, "read", OCTET(4)) : array_back(ctx, 4);
+    return BYTE(0) ? not_done(ctx, "read", BYTE(4)) : array_back(ctx, 4);
 }
 
 FUNCTION(size_of_file) {
@@ -337,19 +337,19 @@ FUNCTION(size_of_file) {
     PLACE;
     host_size(root, root_length, path, path_length, back);
     FREE_PLACE;
-    return OCTET(0) ? not_done(ctx, "size", OCTET(8)) : JS_NewInt64(ctx, (int64_t)back[1]);
+    return BYTE(0) ? not_done(ctx, "size", BYTE(8)) : JS_NewInt64(ctx, (int64_t)back[1]);
 }
 
 FUNCTION(write_file) {
     BEGIN;
     NUMBER(offset, 2);
-    OCTETS(octets, 3);
+    BYTES(bytes, 3);
     PLACE;
-    host_write(root, root_length, path, path_length, (uint64_t)offset, octets.at, octets.length,
+    host_write(root, root_length, path, path_length, (uint64_t)offset, bytes.at, bytes.length,
                back);
     FREE_PLACE;
-    free_octets(ctx, &octets);
-    return OCTET(0) ? not_done(ctx, "write", OCTET(1)) : JS_UNDEFINED;
+    free_bytes(ctx, &bytes);
+    return BYTE(0) ? not_done(ctx, "write", BYTE(1)) : JS_UNDEFINED;
 }
 
 FUNCTION(resize_file) {
@@ -358,7 +358,7 @@ FUNCTION(resize_file) {
     PLACE;
     host_resize(root, root_length, path, path_length, (uint64_t)size, back);
     FREE_PLACE;
-    return OCTET(0) ? not_done(ctx, "resize", OCTET(1)) : JS_UNDEFINED;
+    return BYTE(0) ? not_done(ctx, "resize", BYTE(1)) : JS_UNDEFINED;
 }
 
 FUNCTION(remove_file) {
@@ -366,7 +366,7 @@ FUNCTION(remove_file) {
     PLACE;
     host_remove(root, root_length, path, path_length, back);
     FREE_PLACE;
-    return OCTET(0) ? not_done(ctx, "remove", OCTET(1)) : JS_UNDEFINED;
+    return BYTE(0) ? not_done(ctx, "remove", BYTE(1)) : JS_UNDEFINED;
 }
 
 FUNCTION(names_of_files) {
@@ -377,7 +377,7 @@ FUNCTION(names_of_files) {
     host_names(root, root_length, path, path_length, after, after_length, (uint32_t)most, back);
     FREE_PLACE;
     JS_FreeCString(ctx, after);
-    return OCTET(0) ? not_done(ctx, "names", OCTET(4)) : list_back(ctx, 4);
+    return BYTE(0) ? not_done(ctx, "names", BYTE(4)) : list_back(ctx, 4);
 }
 
 static const JSCFunctionListEntry files[] = {
@@ -455,7 +455,7 @@ FUNCTION(setting) {
     TEXT(key, 0);
     host_config(key, key_length, back);
     JS_FreeCString(ctx, key);
-    return OCTET(0) ? text_back(ctx, (const char *)WORD(4), WORD(8)) : JS_UNDEFINED;
+    return BYTE(0) ? text_back(ctx, (const char *)WORD(4), WORD(8)) : JS_UNDEFINED;
 }
 
 static const JSCFunctionListEntry config[] = {JS_CFUNC_DEF("get", 1, setting)};

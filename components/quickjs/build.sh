@@ -1,5 +1,5 @@
 #!/bin/sh
-# The realm of scripts to a core module, ready to run: build.sh OUT. See engine.sh for what it needs.
+# Compiles the script realm to a core module: build.sh OUT. engine.sh lists the required tools.
 set -eu
 case $1 in /*) out=$1 ;; *) out=$PWD/$1 ;; esac
 here=$(cd "$(dirname "$0")" && pwd)

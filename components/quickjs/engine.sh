@@ -2,8 +2,8 @@
 #
 # Sets clang, linker, work, engine (the include folders) and objects (what to link).
 # Needs clang and wasm-ld of version 16 or later (CLANG, WASM_LD), the builtins of compiler-rt for
-# wasm32 (BUILTINS, a file), and cargo, which fetches the crate. What was compiled stays in a
-# folder (WORK), so that the next guest finds it.
+# wasm32 (BUILTINS, a file), and cargo, which fetches the crate. Compiled objects are kept in a
+# directory (WORK) for the next guest.
 
 version=0.14.0
 checksum=cee271d0eeba64f0915b846cb7ae02e16faf3dfdffdca91731101d9d30fe3423
@@ -26,7 +26,7 @@ compile() {
 }
 
 # Links objects and the engine to a core module: link OUT OBJECT...
-# The stack lies first, so that one that overflows traps and writes over nothing.
+# The stack comes first, so that an overflow traps instead of overwriting data.
 link() {
     linked=$1
     shift
@@ -34,7 +34,7 @@ link() {
         --export=prepare "$@" $objects -o "$linked"
 }
 
-# Runs `prepare` of a core module and puts what it leaves into it, with its world beside it:
+# Runs `prepare` of a core module, and writes a module with the resulting memory and the world:
 # freeze CORE WIT WORLD OUT.
 freeze() {
     (cd "$root" && cargo run --quiet --locked -p strowger-wasm --example prepare -- "$@")
@@ -60,7 +60,7 @@ END_OF_MANIFEST
         exit 1
     }
 
-    # Two functions of QuickJS tell their guest what they do; see hooks.h.
+    # Patches two functions of QuickJS; see hooks.h.
     sed -e 's/^int JS_EnqueueJob(JSContext \*ctx/int strowger_enqueue_job(JSContext *ctx/' \
         -e '/^static JSValue JS_ThrowStackOverflow(JSContext \*ctx)$/,/^{/s/^{/{ strowger_stack_passed = true;/' \
         "$crate/quickjs/quickjs.c" >"$work/quickjs.c"

@@ -1,11 +1,11 @@
-/* What the build puts into QuickJS: two of its functions tell the realm what they do. */
+/* Declarations for the build, which patches two functions of QuickJS; see engine.sh. */
 
 #ifndef STROWGER_HOOKS_H
 #define STROWGER_HOOKS_H
 
 #include <stdbool.h>
 
-/* Whether something called itself too deeply. */
+/* True after a stack overflow in JavaScript. */
 extern bool strowger_stack_passed;
 
 #endif

@@ -1,10 +1,10 @@
 /* A realm of JavaScript: QuickJS behind the contract of `wit/script.wit`.
  *
- * All of it is prepared when the component is built: `prepare` runs once, and what it leaves in
- * memory is part of the component. A fresh realm is a fresh instance, with nothing left to do.
+ * The realm is prepared when the component is built: `prepare` runs once, and the resulting memory
+ * becomes part of the component. A new realm is a new instance, which needs no initialization.
  *
- * The script cannot be trusted, and neither can this file once a script runs in it: what must hold
- * (memory, time, output, which functions there are) holds outside.
+ * The script is not trusted, nor is this file once a script runs in it: the host enforces all limits
+ * (memory, time, output, available functions).
  */
 
 #include <stdbool.h>
@@ -22,9 +22,9 @@
 #define REALM "strowger:script/realm@0.1.0#"
 
 /* tuple<bool, list<u8>>, as the component model lays it out. */
-struct said {
+struct reply {
     uint8_t well;
-    char *octets;
+    char *bytes;
     size_t length;
 };
 
@@ -32,34 +32,34 @@ IMPORT("print") extern void host_print(uint32_t level, const char *text, size_t 
 IMPORT("call")
 extern uint32_t host_call(uint32_t function, uint32_t token, const char *json, size_t length);
 IMPORT("invoke")
-extern void host_invoke(uint32_t function, const char *json, size_t length, struct said *said);
+extern void host_invoke(uint32_t function, const char *json, size_t length, struct reply *reply);
 IMPORT("crowded") extern void host_crowded(void);
 IMPORT("now") extern double host_now(void);
 IMPORT("random") extern uint64_t host_random(void);
 
-/* How a step ended; tuple<u32, list<u8>>. */
+/* The outcome of a step: tuple<u32, list<u8>>. */
 enum state { VALUE, THROWN, WAITING, STACK };
 
 static struct answer {
     uint32_t state;
-    const char *octets;
+    const char *bytes;
     size_t length;
 } answer;
 
-/* What queues a job; see build.sh. */
+/* The function of QuickJS that queues a job; see engine.sh. */
 int strowger_enqueue_job(JSContext *ctx, JSJobFunc *job, int argc, JSValueConst *argv);
 
 static JSRuntime *runtime;
 static JSContext *context;
-/* What the answer points into, until the host has read it. */
+/* The string that the answer points to, until the host has read it. */
 static const char *held;
-/* What the run comes to, once it is settled. */
+/* The result of the run; a promise until it is settled. */
 static JSValue outcome;
-/* Whether `outcome` is of a script, whose value is wrapped. */
+/* True if `outcome` is that of a script, whose value is wrapped in an object. */
 static bool wrapped;
 static uint32_t run;
 
-/* A call of the host that is under way. */
+/* A call of a host function in progress. */
 struct pending {
     uint32_t token;
     JSValue settle[2];
@@ -75,7 +75,7 @@ bool strowger_stack_passed;
 static bool clock_granted, random_granted;
 static uint64_t random_state;
 
-/* The time for C, in microseconds: none that was not granted. */
+/* Returns the time in microseconds, or 0 if the clock was not granted. */
 double __rquickjs_host_now_us(void) {
     return clock_granted ? host_now() * 1000.0 : 0.0;
 }
@@ -91,8 +91,8 @@ void *cabi_realloc(void *old, size_t was, size_t align, size_t size) {
     return fresh;
 }
 
-/* Jobs of promises are counted where they are queued. QuickJS does not always look whether that
- * went well, so that the host ends a run that queues too many. */
+/* Counts promise jobs where they are queued. QuickJS does not check every result of this function,
+ * so the host ends a run that queues too many. */
 int JS_EnqueueJob(JSContext *ctx, JSJobFunc *job, int argc, JSValueConst *argv) {
     if (jobs >= jobs_most) {
         host_crowded();
@@ -113,7 +113,7 @@ static void release(void) {
 
 static struct answer *ended(enum state state) {
     release();
-    answer = (struct answer){.state = state, .octets = NULL, .length = 0};
+    answer = (struct answer){.state = state, .bytes = NULL, .length = 0};
     return &answer;
 }
 
@@ -122,7 +122,7 @@ static struct answer *ended_with(enum state state, JSValue text) {
     ended(state);
     held = JS_ToCStringLen(context, &answer.length, text);
     JS_FreeValue(context, text);
-    answer.octets = held;
+    answer.bytes = held;
     if (!held) {
         JS_FreeValue(context, JS_GetException(context));
         answer.length = 0;
@@ -130,7 +130,7 @@ static struct answer *ended_with(enum state state, JSValue text) {
     return &answer;
 }
 
-/* A property of an error as a string; a getter that fails is as good as none. */
+/* Returns a property of an error as a string; empty if a getter throws. */
 static JSValue text_of(JSValueConst object, const char *name) {
     JSValue value = JS_GetPropertyStr(context, object, name);
     JSValue text = JS_IsException(value) || JS_IsUndefined(value) ? JS_EXCEPTION
@@ -144,7 +144,7 @@ static JSValue text_of(JSValueConst object, const char *name) {
     return text;
 }
 
-/* Ends a step with what was thrown; takes it. */
+/* Ends a step with a thrown value; takes it. */
 static struct answer *thrown(JSValue error) {
     if (strowger_stack_passed) {
         strowger_stack_passed = false;
@@ -159,7 +159,7 @@ static struct answer *thrown(JSValue error) {
             return ended(STACK);
         }
     }
-    /* Without a prototype, so that nothing a script put there speaks for it. */
+    /* Without a prototype, so that a script cannot change the report through it. */
     JSValue report = JS_NewObjectProto(context, JS_NULL);
     bool is_error = JS_IsError(error);
     JSValue name, message, stack;
@@ -200,19 +200,19 @@ static struct answer *returned(JSValue value) {
     return ended_with(VALUE, json);
 }
 
-/* Runs the jobs that wait; none is left for another run to come upon. */
+/* Runs all pending jobs, so that none is left to the next run. */
 static bool pump(void) {
     JSContext *of;
     while (JS_IsJobPending(runtime)) {
         jobs--;
-        /* A job fails only by what no script can catch. */
+        /* A job fails only with an uncatchable error. */
         if (JS_ExecutePendingJob(runtime, &of) < 0)
             return false;
     }
     return true;
 }
 
-/* Goes on with a run, as far as it goes by itself. */
+/* Continues a run until it ends or waits for the host. */
 static struct answer *proceed(void) {
     for (;;) {
         if (!pump())
@@ -256,7 +256,7 @@ static struct answer *proceed(void) {
     }
 }
 
-/* Begins with what an evaluation or a call gave; takes it. */
+/* Continues with the value of an evaluation or a call; takes it. */
 static struct answer *follow(JSValue value, bool of_script) {
     if (JS_IsException(value)) {
         JSValue error = JS_GetException(context);
@@ -280,7 +280,7 @@ static void forget_pending(void) {
     pending_count = 0;
 }
 
-/* What a function of the host is called with, as JSON. */
+/* Returns the arguments for a host function, as JSON. */
 static JSValue arguments_of(int argc, JSValueConst *argv) {
     JSValue list = JS_NewArray(context);
     if (JS_IsException(list))
@@ -295,7 +295,7 @@ static JSValue arguments_of(int argc, JSValueConst *argv) {
     return json;
 }
 
-/* An error that a function of the host answered with. */
+/* Creates an error from the error message of a host function. */
 static JSValue host_error(const char *text, size_t length) {
     JSValue error = JS_NewError(context);
     JS_DefinePropertyValueStr(context, error, "message", JS_NewStringLen(context, text, length),
@@ -306,7 +306,7 @@ static JSValue host_error(const char *text, size_t length) {
 static JSValue host_value(const char *json, size_t length) {
     if (length == 0)
         return JS_UNDEFINED;
-    /* The parser wants an end that can be seen. */
+    /* The parser needs a terminating zero. */
     char *copy = js_malloc(context, length + 1);
     if (!copy)
         return JS_EXCEPTION;
@@ -317,7 +317,7 @@ static JSValue host_value(const char *json, size_t length) {
     return value;
 }
 
-/* Calls a function of the host; data: the number of the run that was given it. */
+/* Calls a host function; data is the number of the run that was given the function. */
 static JSValue function(JSContext *ctx, JSValueConst this, int argc, JSValueConst *argv, int magic,
                         JSValueConst *data) {
     (void)this;
@@ -334,13 +334,13 @@ static JSValue function(JSContext *ctx, JSValueConst this, int argc, JSValueCons
     if (!text)
         return JS_EXCEPTION;
     if (magic & 1) {
-        struct said said = {0};
-        host_invoke((uint32_t)magic >> 1, text, length, &said);
+        struct reply reply = {0};
+        host_invoke((uint32_t)magic >> 1, text, length, &reply);
         JS_FreeCString(ctx, text);
-        JSValue value = said.well ? host_value(said.octets, said.length)
-                                  : JS_Throw(ctx, host_error(said.octets, said.length));
-        if (said.length > 0)
-            free(said.octets);
+        JSValue value = reply.well ? host_value(reply.bytes, reply.length)
+                                  : JS_Throw(ctx, host_error(reply.bytes, reply.length));
+        if (reply.length > 0)
+            free(reply.bytes);
         return value;
     }
     JSValue settle[2];
@@ -422,7 +422,7 @@ static JSValue print(JSContext *ctx, JSValueConst this, int argc, JSValueConst *
             JS_FreeValue(ctx, line);
             return part;
         }
-        /* Strings concatenate by a method of theirs that no script can replace. */
+        /* Joined in C, because a script can replace the methods of strings. */
         JSValue pieces[3] = {line, JS_NewString(ctx, i ? " " : ""), part};
         size_t length[3];
         const char *text[3];
@@ -462,7 +462,7 @@ static JSValue print(JSContext *ctx, JSValueConst this, int argc, JSValueConst *
     return JS_UNDEFINED;
 }
 
-/* Numbers that are the same in each run, or nobody's to foretell where they are granted. */
+/* Random numbers: the same in each realm, or unpredictable if randomness was granted. */
 static JSValue random_number(JSContext *ctx, JSValueConst this, int argc, JSValueConst *argv) {
     (void)this, (void)argc, (void)argv;
     uint64_t bits;
@@ -483,7 +483,7 @@ static void define(JSValueConst object, const char *name, JSValue value) {
                               JS_PROP_WRITABLE | JS_PROP_CONFIGURABLE);
 }
 
-/* Prepares all that each realm begins with; at build time. */
+/* Prepares the initial state of all realms, at build time. */
 EXPORT("prepare") void prepare(void) {
     static const char *const levels[] = {"debug", "log", "info", "warn", "error"};
     jobs_most = UINT32_MAX;
@@ -507,7 +507,7 @@ EXPORT("prepare") void prepare(void) {
     JS_RunGC(runtime);
 }
 
-/* Reads one of the octets' numbers. */
+/* Reads a number of four bytes. */
 static uint32_t number(const uint8_t **at) {
     uint32_t value;
     memcpy(&value, *at, sizeof value);
@@ -515,8 +515,8 @@ static uint32_t number(const uint8_t **at) {
     return value;
 }
 
-/* Begins a run. `functions`: how many, then for each whether it waits, the length of its name, and
- * the name; numbers have four octets. */
+/* Begins a run. `functions` is a count, then for each function: 1 if it waits, otherwise 0; the
+ * length of its name; the name. Numbers have four bytes. */
 EXPORT(REALM "begin")
 void begin(uint32_t stack, uint32_t most, uint32_t granted, uint8_t *functions, size_t length) {
     run++;
@@ -556,7 +556,7 @@ void begin(uint32_t stack, uint32_t most, uint32_t granted, uint8_t *functions, 
 EXPORT(REALM "evaluate")
 struct answer *evaluate(char *name, size_t name_length, char *code, size_t length) {
     JS_UpdateStackTop(runtime);
-    /* Both have to end where C can see it. */
+    /* Both need a terminating zero. */
     name = name_length ? cabi_realloc(name, name_length, 1, name_length + 1) : calloc(1, 1);
     code = length ? cabi_realloc(code, length, 1, length + 1) : calloc(1, 1);
     if (!name || !code)
@@ -622,16 +622,16 @@ struct answer *set(char *name, size_t name_length, char *json, size_t length) {
     return done < 0 ? thrown(JS_GetException(context)) : ended(VALUE);
 }
 
-/* A call of the host is answered; goes on with the run. */
+/* Settles a call of a host function, and continues the run. */
 EXPORT(REALM "settle")
-struct answer *settle(uint32_t token, uint32_t well, char *octets, size_t length) {
+struct answer *settle(uint32_t token, uint32_t well, char *bytes, size_t length) {
     JS_UpdateStackTop(runtime);
     for (size_t i = 0; i < pending_count; i++) {
         if (pending[i].token != token)
             continue;
         struct pending call = pending[i];
         pending[i] = pending[--pending_count];
-        JSValue value = well ? host_value(octets, length) : host_error(octets, length);
+        JSValue value = well ? host_value(bytes, length) : host_error(bytes, length);
         int which = well ? 0 : 1;
         if (JS_IsException(value)) {
             value = JS_GetException(context);
@@ -648,7 +648,7 @@ struct answer *settle(uint32_t token, uint32_t well, char *octets, size_t length
         break;
     }
     if (length)
-        free(octets);
+        free(bytes);
     return proceed();
 }
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds fixtures/scripts/typescript.js: the parser of sucrase as one script. Needs npm.
+# Builds fixtures/scripts/typescript.js, which bundles sucrase into one script. Needs npm.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)

@@ -1,4 +1,4 @@
-// Defines `strip`, which takes the types away from TypeScript.
+// Defines `strip`, which removes the types from TypeScript.
 import { transform } from "sucrase/dist/esm/index.js";
 import { parse } from "sucrase/dist/esm/parser/index.js";
 import { ContextualKeyword } from "sucrase/dist/esm/parser/tokenizer/keywords.js";
@@ -8,17 +8,17 @@ const options = { transforms: ["typescript"], disableESTransforms: true };
 
 globalThis.strip = (code) => {
   try {
-    // Both are rare, and looking for them reads the code once more.
+    // Both are rare, and the check parses the code a second time.
     if (/@|\b(?:namespace|module)\b/.test(code)) refuse(code);
     return transform(code, options).code;
   } catch (error) {
-    // A place in the parser is of no use to who wrote the code.
+    // Point at the code instead of the parser.
     if (error.loc) error.stack = `    at code:${error.loc.line}:${error.loc.column}\n`;
     throw error;
   }
 };
 
-/** Refuses what sucrase lets through as it is (decorators) or leaves out (namespaces). */
+/** Refuses decorators, which sucrase does not compile, and namespaces, which it drops. */
 function refuse(code) {
   const { tokens } = parse(code, false, true, false);
   for (let at = 0; at < tokens.length; at += 1) {
@@ -35,7 +35,7 @@ function refuse(code) {
   }
 }
 
-/** Where the body of a namespace begins whose keyword is here; 0 if there is none. */
+/** Returns the index of the body of the namespace that starts here; 0 if there is none. */
 function bodyOfNamespace(tokens, at) {
   const { contextualKeyword, isType } = tokens[at];
   const { _namespace, _module } = ContextualKeyword;
@@ -46,7 +46,7 @@ function bodyOfNamespace(tokens, at) {
   return tokens[next + 1].type === TokenType.braceL ? next + 1 : 0;
 }
 
-/** The last token of a `declare namespace`, in which all is types; this one if it is another. */
+/** Returns the last token of a `declare namespace`; `at` if another declaration starts here. */
 function endOfAmbient(tokens, at) {
   let end = bodyOfNamespace(tokens, at + 1);
   if (end === 0) return at;

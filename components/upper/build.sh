@@ -1,5 +1,5 @@
 #!/bin/sh
-# upper.c to a core module: build.sh OUT
+# Compiles upper.c to a core module: build.sh OUT
 set -eu
 cd "$(dirname "$0")"
 object=$(mktemp)

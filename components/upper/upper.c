@@ -1,4 +1,4 @@
-/* Answers with what it is asked, in capitals. The whole contract by hand, without a library.
+/* Answers with the payload in capitals. Implements the whole contract without a library.
  *
  * build.sh upper.core.wasm
  * strowger component build upper.core.wasm --out upper.wasm
@@ -13,21 +13,21 @@
 /* result<list<u8>, string> and result<_, string>, as the component model lays them out. */
 struct result {
     uint32_t failed;
-    uint8_t *octets;
+    uint8_t *bytes;
     size_t length;
 };
 
 static struct result result;
 
-static struct result *answer(uint8_t *octets, size_t length) {
+static struct result *answer(uint8_t *bytes, size_t length) {
     result.failed = 0;
-    result.octets = octets;
+    result.bytes = bytes;
     result.length = length;
     return &result;
 }
 
-/* What the host puts here lasts until the call is over: memory is handed out in a row, and all of
- * it taken back at once. */
+/* A bump allocator for the host's data, which is needed only until the call is over: then all of it
+ * is freed at once. */
 extern uint8_t __heap_base;
 static uintptr_t top;
 

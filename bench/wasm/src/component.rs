@@ -6,9 +6,11 @@ use std::time::{Duration, Instant};
 
 use strowger::{ActorRef, ActorSystem, Strategy, Supervisor};
 use strowger_bench::{Counted, Sample};
+use strowger_wasm::component::LifecycleStage;
+use strowger_wasm::manifest::ManifestCaps;
+use strowger_wasm::message::{ComponentMsg, Event, Upgrade};
 use strowger_wasm::{
-    Caps, ComponentActor, ComponentArgs, ComponentMsg, Directory, Event, Host, HostLimits, Image,
-    Manifest, Message, Stage, Upgrade,
+    ComponentActor, ComponentArgs, Directory, Host, HostLimits, Image, Manifest, Message,
 };
 
 use crate::native::event;
@@ -50,7 +52,7 @@ backoff_max = \"0ms\"
 pub fn host(instances: usize) -> Host {
     let mut limits = HostLimits::default();
     limits.instances = instances;
-    limits.caps = Caps::none();
+    limits.caps = ManifestCaps::unlimited();
     Host::new(limits).expect("there is a thread to be had")
 }
 
@@ -101,7 +103,7 @@ impl Bench {
         let count = Arc::clone(&started);
         let life = host.component(image(&host, &ECHO, "life", ""), &directory);
         let life = life.expect("there is room").on_stage(move |stage| {
-            if stage == Stage::PostStart {
+            if stage == LifecycleStage::PostStart {
                 count.fetch_add(1, Ordering::Release);
             }
         });

@@ -16,7 +16,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use strowger_bench::{Case, Counted, Pick, Plan, Sample};
-use strowger_wasm::{Digest, Payload};
+use strowger_wasm::Payload;
+use strowger_wasm::load::Digest;
 use tokio::runtime::Runtime;
 
 use crate::work::Life;

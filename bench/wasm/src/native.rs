@@ -9,7 +9,8 @@ use strowger::{
     Accepts, Actor, ActorRef, ActorSystem, Ask, Backoff, ChildSpec, Context, Strategy, Supervisor,
 };
 use strowger_bench::{Counted, Sample};
-use strowger_wasm::{Call, Event, Message};
+use strowger_wasm::message::Event;
+use strowger_wasm::{Call, Message};
 
 use crate::work::{self, LONG, Life};
 use crate::{cores, counted, payload};

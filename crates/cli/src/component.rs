@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use strowger_wasm::{Bound, Denied, HostLimits, LoadError, Manifest, ManifestError};
+use strowger_wasm::load::DeniedImport;
+use strowger_wasm::manifest::{CapBound, ManifestError};
+use strowger_wasm::{HostLimits, LoadError, Manifest};
 
 use crate::exit::{CliResult, Failure};
 use crate::file::read_plain;
@@ -38,7 +40,7 @@ pub(crate) fn manifest(path: &Path) -> CliResult<Manifest> {
 pub(crate) fn read(path: &Path, text: &str) -> CliResult<Manifest> {
     let wrong = |what: String| Failure::input(format!("{}: {what}", path.display()));
     let folder = path.parent().unwrap_or_else(|| Path::new(""));
-    let manifest = Manifest::parse(text).map(|manifest| manifest.within(folder));
+    let manifest = Manifest::parse(text).map(|manifest| manifest.with_base_dir(folder));
     manifest.map_err(|error| match error {
         ManifestError::Parse(error) => wrong(error.to_string()),
         error => wrong(error.to_string()),
@@ -66,7 +68,7 @@ pub(crate) fn foreign<'a>(mut imports: impl Iterator<Item = &'a str>) -> &'stati
 pub(crate) fn not_loaded(file: &Path, error: &LoadError) -> Failure {
     let failure = Failure::input(format!("{}: {error}", file.display()));
     match error {
-        LoadError::Denied(denied) if denied.iter().all(Denied::is_grantable) => {
+        LoadError::Denied(denied) if denied.iter().all(DeniedImport::is_grantable) => {
             failure.hint("grant it in the manifest; `strowger component inspect` lists each import")
         }
         LoadError::Denied(denied) => {
@@ -89,14 +91,14 @@ pub(crate) fn not_loaded(file: &Path, error: &LoadError) -> Failure {
              signer's public key to [components.trust] signers in the node's configuration",
             file.display()
         )),
-        LoadError::Excessive(beyond) => {
+        LoadError::CapExceeded(beyond) => {
             let remedy = match beyond.bound {
-                Bound::Least => "raise the time in the manifest, or lower the minimum",
-                Bound::Most => "lower the value in the manifest, or raise the cap",
+                CapBound::Min => "raise the time in the manifest, or lower the minimum",
+                CapBound::Max => "lower the value in the manifest, or raise the cap",
             };
             failure.hint(format!(
                 "{remedy}: `{}` in [components.caps] of the node's configuration",
-                beyond.name()
+                beyond.cap_key()
             ))
         }
         LoadError::Export { .. } => failure.hint("see the contract in wit/component.wit"),

@@ -1,9 +1,8 @@
 //! Prepares a guest at build time: `prepare CORE WIT WORLD OUT`.
 //!
-//! Runs the function `prepare` of a core module, puts the memory that it leaves in the place of
-//! the memory that the module begins with, and writes the world beside it, so that `strowger
-//! component build` wraps it. An instance is then ready as soon as it is made, and its pages are
-//! shared until they are written to.
+//! Runs the function `prepare` of a core module, replaces the module's initial memory with the
+//! resulting one, and adds the world, so that `strowger component build` can wrap it. An instance
+//! then needs no initialization, and shares its pages until they are written.
 
 use std::error::Error;
 use std::fs;
@@ -12,7 +11,7 @@ use wasmtime::{Caller, Engine, Extern, Linker, Module, Store};
 use wit_component::{StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
-/// The octets below which lies the stack, which is empty when `prepare` has ended.
+/// Size of the stack in bytes, at the start of memory; it is empty after `prepare`.
 const STACK: usize = 1 << 20;
 const PAGE: usize = 64 << 10;
 
@@ -33,8 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The memory of a module when its `prepare` has ended. Of what it imports it may call only what
-/// says why it cannot go on.
+/// Returns the memory of a module after its `prepare`, which may call only the import `fault.fail`.
 fn memory_after(core: &[u8]) -> Result<Vec<u8>, Box<dyn Error>> {
     let engine = Engine::default();
     let module = Module::new(&engine, core)?;
@@ -50,19 +48,19 @@ fn memory_after(core: &[u8]) -> Result<Vec<u8>, Box<dyn Error>> {
     Ok(memory.data(&store).to_vec())
 }
 
-/// `fault.fail`, with the text as the canonical ABI passes it.
+/// Implements `fault.fail`: the text is a pointer and a length, as in the canonical ABI.
 fn fail(mut caller: Caller<'_, ()>, text: u32, length: u32) -> wasmtime::Result<()> {
     let memory = caller.get_export("memory").and_then(Extern::into_memory);
-    let octets = memory.and_then(|memory| {
+    let bytes = memory.and_then(|memory| {
         let all = memory.data(&caller);
         let from = usize::try_from(text).ok()?;
         all.get(from..from.checked_add(usize::try_from(length).ok()?)?)
     });
-    let text = String::from_utf8_lossy(octets.unwrap_or_default()).into_owned();
+    let text = String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned();
     Err(wasmtime::Error::msg(text))
 }
 
-/// A module whose memory begins with these octets. What else it holds is as it was.
+/// Returns the module with these bytes as its initial memory.
 fn with_memory(core: &[u8], memory: &[u8]) -> Result<Vec<u8>, Box<dyn Error>> {
     const MEMORY: u8 = 5;
     const DATA: u8 = 11;
@@ -80,7 +78,7 @@ fn with_memory(core: &[u8], memory: &[u8]) -> Result<Vec<u8>, Box<dyn Error>> {
                 push(&mut limits, memory.len() / PAGE);
                 put(&mut out, MEMORY, &limits);
             }
-            // Names and data that it began with.
+            // Names, and the initial data that is replaced.
             0 | DATA | DATA_COUNT => {}
             id => put(&mut out, id, section),
         }
@@ -88,23 +86,23 @@ fn with_memory(core: &[u8], memory: &[u8]) -> Result<Vec<u8>, Box<dyn Error>> {
     let segments = segments(memory);
     let mut data = Vec::new();
     push(&mut data, segments.len());
-    for (at, octets) in segments {
+    for (at, bytes) in segments {
         data.extend([0, 0x41]);
         push_signed(&mut data, i64::try_from(at)?);
         data.push(0x0b);
-        push(&mut data, octets.len());
-        data.extend(octets);
+        push(&mut data, bytes.len());
+        data.extend(bytes);
     }
     put(&mut out, DATA, &data);
     Ok(out)
 }
 
-/// The parts of a memory that hold something, with where they are.
+/// Returns the parts of a memory that are not zero, with their addresses.
 fn segments(memory: &[u8]) -> Vec<(usize, &[u8])> {
-    /// Zeros that cost less than another segment.
+    /// Number of zeros that take less space than another segment.
     const GAP: usize = 32;
     let mut parts: Vec<(usize, usize)> = Vec::new();
-    for (at, _) in memory.iter().enumerate().filter(|(_, octet)| **octet != 0) {
+    for (at, _) in memory.iter().enumerate().filter(|(_, byte)| **byte != 0) {
         match parts.last_mut() {
             Some((_, end)) if at - *end < GAP => *end = at + 1,
             _ => parts.push((at, at + 1)),
@@ -120,12 +118,12 @@ fn put(out: &mut Vec<u8>, id: u8, section: &[u8]) {
     out.extend(section);
 }
 
-fn number(octets: &[u8]) -> Result<(usize, &[u8]), Box<dyn Error>> {
+fn number(bytes: &[u8]) -> Result<(usize, &[u8]), Box<dyn Error>> {
     let mut value = 0;
-    for (at, octet) in octets.iter().take(5).enumerate() {
-        value |= usize::from(octet & 0x7f) << (7 * at);
-        if octet & 0x80 == 0 {
-            return Ok((value, &octets[at + 1..]));
+    for (at, byte) in bytes.iter().take(5).enumerate() {
+        value |= usize::from(byte & 0x7f) << (7 * at);
+        if byte & 0x80 == 0 {
+            return Ok((value, &bytes[at + 1..]));
         }
     }
     Err("a number is cut off".into())

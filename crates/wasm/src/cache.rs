@@ -11,26 +11,26 @@ use rustc_hash::FxHashMap;
 
 pub(crate) use self::disk::CodeDirectory;
 use crate::digest::Digest;
-use crate::engine::Class;
-use crate::load::Compiled;
+use crate::engine::EngineClass;
+use crate::load::CompiledComponent;
 
 /// The compiled components in memory.
 #[derive(Default)]
-pub(crate) struct Cache {
-    entries: FxHashMap<(Digest, Class), CacheEntry>,
+pub(crate) struct CodeCache {
+    entries: FxHashMap<(Digest, EngineClass), CachedCode>,
     bytes: usize,
     uses: u64,
 }
 
-struct CacheEntry {
-    compiled: Arc<Compiled>,
+struct CachedCode {
+    compiled: Arc<CompiledComponent>,
     bytes: usize,
-    /// Value of `Cache::uses` when the entry was last used.
+    /// Value of `CodeCache::uses` when the entry was last used.
     used: u64,
 }
 
-impl Cache {
-    pub(crate) fn get(&mut self, key: (Digest, Class)) -> Option<Arc<Compiled>> {
+impl CodeCache {
+    pub(crate) fn get(&mut self, key: (Digest, EngineClass)) -> Option<Arc<CompiledComponent>> {
         let entry = self.entries.get_mut(&key)?;
         self.uses += 1;
         entry.used = self.uses;
@@ -42,10 +42,10 @@ impl Cache {
     /// key, which is an earlier one if there is one.
     pub(crate) fn insert(
         &mut self,
-        key: (Digest, Class),
-        compiled: Arc<Compiled>,
+        key: (Digest, EngineClass),
+        compiled: Arc<CompiledComponent>,
         max: usize,
-    ) -> Arc<Compiled> {
+    ) -> Arc<CompiledComponent> {
         if let Some(there) = self.get(key) {
             return there;
         }
@@ -63,7 +63,7 @@ impl Cache {
         }
         self.uses += 1;
         self.bytes += bytes;
-        let entry = CacheEntry {
+        let entry = CachedCode {
             compiled: Arc::clone(&compiled),
             bytes,
             used: self.uses,

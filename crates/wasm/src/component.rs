@@ -1,10 +1,9 @@
 //! The actor that runs a component.
 
-mod cell;
-
+mod backlog;
 mod incarnation;
-mod leftovers;
 mod passivation;
+mod shared;
 mod streams;
 mod upgrade;
 
@@ -15,18 +14,18 @@ use std::time::Duration;
 
 use strowger::{Actor, Ask, Completion, Context, Exit, Reply};
 
-use self::cell::ComponentCell;
-pub use self::cell::{ComponentArgs, ComponentInfo, Stage};
+use self::backlog::{AtRisk, Backlogged, FailedDelivery};
 use self::incarnation::{Incarnation, unless_killed};
-use self::leftovers::{Affected, FailedMessage, Leftover};
 use self::passivation::IdleTracker;
-pub(crate) use self::streams::{Item, Opening};
-use crate::contract::{Answered, Envelope, MessageKind, Payload, Reason};
-use crate::fault::{Fault, FaultKind, Phase, printable};
+use self::shared::ComponentShared;
+pub use self::shared::{ComponentArgs, ComponentInfo, LifecycleStage};
+pub(crate) use self::streams::{OpeningStream, StreamItem};
+use crate::contract::{Envelope, HandleResult, MessageKind, Payload, StartReason};
+use crate::fault::{CallPhase, Fault, FaultKind, printable};
 use crate::guest::ActorEnv;
 use crate::manifest::StateMode;
 use crate::message::{
-    Answer, Call, CallError, ComponentMsg, HandleLeftovers, Message, MsgBody, TimerDue,
+    Answer, Call, CallError, ComponentMsg, DrainBacklog, Message, MsgBody, TimerDue,
 };
 use crate::usage::Admission;
 
@@ -39,15 +38,15 @@ use crate::usage::Admission;
 #[derive(Debug)]
 pub struct ComponentActor {
     incarnation: Incarnation,
-    cell: Arc<ComponentCell>,
+    shared: Arc<ComponentShared>,
     /// Messages handled since the last snapshot.
     unsaved: u32,
     /// Messages collected for the next call of `batch.handle`.
     batch: Vec<Envelope>,
     /// The messages that a fault in the current call would affect.
-    affected: Affected,
+    at_risk: AtRisk,
     /// `true` if earlier incarnations left messages to handle.
-    has_leftovers: bool,
+    has_backlog: bool,
     idle: IdleTracker,
 }
 
@@ -57,47 +56,47 @@ impl Actor for ComponentActor {
     type Error = Fault;
 
     async fn pre_start(args: ComponentArgs, cx: &mut Context<Self>) -> Result<Self, Fault> {
-        let cell = args.0;
-        cell.stage(Stage::PreStart);
+        let shared = args.0;
+        shared.report_stage(LifecycleStage::PreStart);
         let env = ActorEnv {
             path: cx.path(),
             system: cx.system(),
             me: cx.actor_ref(),
             lane: cx.lane(),
-            directory: cell.directory().clone(),
+            directory: shared.directory().clone(),
         };
-        cell.reserve_capacity().await;
-        let (image, mut start, tokens) = cell.next_incarnation();
+        shared.reserve_capacity().await;
+        let (image, mut start, tokens) = shared.next_incarnation();
         let now = cx.now();
         let failed = |fault: &Fault| {
-            cell.record_end(fault, now, Affected::default(), Vec::new());
+            shared.record_end(fault, now, AtRisk::default(), Vec::new());
         };
-        if start.reason == Reason::Fresh
-            && let Some(saved) = cell.load_state().inspect_err(failed)?
+        if start.reason == StartReason::Fresh
+            && let Some(saved) = shared.load_state().inspect_err(failed)?
         {
-            (start.reason, start.saved) = (Reason::Restart, Some(saved));
+            (start.reason, start.saved) = (StartReason::Restart, Some(saved));
         }
-        let usage = cell.usage().inspect_err(failed)?;
-        let mut incarnation = Incarnation::begin(cell.host(), image, usage, env, tokens)
+        let usage = shared.usage().inspect_err(failed)?;
+        let mut incarnation = Incarnation::begin(shared.host(), image, usage, env, tokens)
             .await
             .inspect_err(failed)?;
         incarnation.init(start).await.inspect_err(failed)?;
-        let has_leftovers = cell.has_leftovers();
-        if has_leftovers {
-            cx.send_after(Duration::ZERO, HandleLeftovers);
+        let has_backlog = shared.has_backlog();
+        if has_backlog {
+            cx.send_after(Duration::ZERO, DrainBacklog);
         }
         let mut actor = Self {
             incarnation,
-            cell,
+            shared,
             unsaved: 0,
             batch: Vec::new(),
-            affected: Affected::default(),
-            has_leftovers,
+            at_risk: AtRisk::default(),
+            has_backlog,
             idle: IdleTracker::new(now),
         };
         actor.record_work(cx);
         actor.set_timers(cx);
-        actor.cell.stage(Stage::PostStart);
+        actor.shared.report_stage(LifecycleStage::PostStart);
         Ok(actor)
     }
 
@@ -115,7 +114,7 @@ impl Actor for ComponentActor {
                     false => Ok(()),
                 };
                 match admitted {
-                    Ok(()) => self.turn(&mut waiting, cx).await,
+                    Ok(()) => self.drain_and_handle(&mut waiting, cx).await,
                     Err(fault) => Err(fault),
                 }
             }
@@ -128,14 +127,14 @@ impl Actor for ComponentActor {
                 }
             }
             Err(fault) => {
-                let affected = mem::take(&mut self.affected);
+                let at_risk = mem::take(&mut self.at_risk);
                 let unbegun = mem::take(&mut self.batch).into_iter();
                 let unbegun = unbegun.filter_map(|envelope| match envelope.kind {
                     MessageKind::Message => Some(MsgBody::Message(Message(envelope.payload))),
                     _ => None,
                 });
                 let unbegun = unbegun.chain(waiting).collect();
-                cx.set_messages_at_risk(self.cell.record_end(fault, cx.now(), affected, unbegun));
+                cx.set_messages_at_risk(self.shared.record_end(fault, cx.now(), at_risk, unbegun));
             }
         }
         outcome
@@ -148,18 +147,18 @@ impl Actor for ComponentActor {
     async fn post_stop(mut self, exit: &Exit, _: &mut Context<Self>) {
         // A Store is not used after a fault.
         if exit.is_orderly() {
-            self.cell.stage(Stage::PreStop);
+            self.shared.report_stage(LifecycleStage::PreStop);
             if self.incarnation.is_active()
                 && let Err(fault) = self.finish().await
             {
-                self.cell.record_fault(&fault);
-                if let Some(omitted) = self.cell.take_log_line() {
-                    let component = self.cell.name();
+                self.shared.record_fault(&fault);
+                if let Some(omitted) = self.shared.take_log_line() {
+                    let component = self.shared.name();
                     tracing::warn!(component, %fault, omitted, "component failed while stopping");
                 }
             }
         }
-        self.cell.stage(Stage::PostStop);
+        self.shared.report_stage(LifecycleStage::PostStop);
     }
 }
 
@@ -173,8 +172,8 @@ impl ComponentActor {
         cx: &Context<Self>,
     ) -> Option<Result<(), Fault>> {
         let manifest = self.incarnation.image().manifest();
-        let more = self.has_leftovers || manifest.state.mode != StateMode::None;
-        if more || !self.incarnation.is_prompt() {
+        let more = self.has_backlog || manifest.state.mode != StateMode::None;
+        if more || !self.incarnation.can_call_now() {
             return None;
         }
         match waiting.take() {
@@ -183,18 +182,18 @@ impl ComponentActor {
                 Some(if complete { self.flush_now() } else { Ok(()) })
             }
             Some(MsgBody::Message(Message(payload))) => {
-                self.record_affected(MessageKind::Message, &payload);
+                self.record_at_risk(MessageKind::Message, &payload);
                 let called = self
                     .incarnation
                     .handle_now(MessageKind::Message, 0, payload);
-                Some(called.map(|answered| self.count(1, answered.err())))
+                Some(called.map(|answered| self.record_handled(1, answered.err())))
             }
             Some(MsgBody::Call(Ask { request, reply })) if self.batch.is_empty() => {
-                self.affected.lost = 1;
+                self.at_risk.lost = 1;
                 let called = self
                     .incarnation
                     .handle_now(MessageKind::Request, 0, request.0);
-                Some(replied(reply, called).map(|refused| self.count(1, refused)))
+                Some(send_reply(reply, called).map(|refused| self.record_handled(1, refused)))
             }
             other => {
                 *waiting = other;
@@ -206,7 +205,7 @@ impl ComponentActor {
     /// Waits until the component has its share of a processor again. If it is to be quarantined for
     /// having exceeded its share, stops its supervisor as well, so that it is not restarted.
     async fn wait_for_share(&self, cx: &Context<Self>) -> Result<(), Fault> {
-        match self.cell.admission() {
+        match self.shared.admission() {
             Admission::Now => Ok(()),
             Admission::After(delay) => {
                 let pause = tokio::time::sleep(delay);
@@ -219,27 +218,27 @@ impl ComponentActor {
                 if let Some(supervisor) = above.and_then(|above| cx.system().find(above)) {
                     supervisor.stop();
                 }
-                Err(over_share())
+                Err(over_share_fault())
             }
         }
     }
 
     /// Handles the messages that earlier incarnations left, and then the new one. A message that is
     /// still in `waiting` after a fault was not begun.
-    async fn turn(
+    async fn drain_and_handle(
         &mut self,
         waiting: &mut Option<MsgBody>,
         cx: &mut Context<Self>,
     ) -> Result<(), Fault> {
-        while self.has_leftovers {
-            match self.cell.next_leftover() {
-                None => self.has_leftovers = false,
-                Some(Leftover::Failed(failed)) => self.retry(failed).await?,
-                Some(Leftover::Unbegun(message)) => {
+        while self.has_backlog {
+            match self.shared.next_backlogged() {
+                None => self.has_backlog = false,
+                Some(Backlogged::Failed(failed)) => self.retry(failed).await?,
+                Some(Backlogged::Unbegun(message)) => {
                     let mut message = Some(message);
                     let outcome = self.handle_one(&mut message, cx).await;
                     if let (Err(_), Some(message)) = (&outcome, message) {
-                        self.cell.put_back(Leftover::Unbegun(message));
+                        self.shared.put_back(Backlogged::Unbegun(message));
                     }
                     outcome?;
                 }
@@ -254,7 +253,7 @@ impl ComponentActor {
         cx: &mut Context<Self>,
     ) -> Result<(), Fault> {
         // A message that does not batch is handled after the messages that arrived before it.
-        if waiting.as_ref().is_some_and(|message| !message.batches()) {
+        if waiting.as_ref().is_some_and(|message| !message.can_batch()) {
             self.flush().await?;
         }
         match waiting.take() {
@@ -264,14 +263,14 @@ impl ComponentActor {
     }
 
     /// Handles a message again that ended an earlier incarnation.
-    async fn retry(&mut self, failed: FailedMessage) -> Result<(), Fault> {
+    async fn retry(&mut self, failed: FailedDelivery) -> Result<(), Fault> {
         let payload = Arc::clone(&failed.envelope.payload);
-        self.affected.retryable.push(failed);
+        self.at_risk.retryable.push(failed);
         let answered = self
             .incarnation
             .handle(MessageKind::Message, 0, payload)
             .await?;
-        self.handled(1, answered.err()).await
+        self.record_and_save(1, answered.err()).await
     }
 
     async fn dispatch(&mut self, message: MsgBody, cx: &mut Context<Self>) -> Result<(), Fault> {
@@ -283,26 +282,26 @@ impl ComponentActor {
                 self.deliver(MessageKind::Event, tagged.token, payload, cx)
                     .await
             }
-            // An event for an earlier incarnation, or a `HandleLeftovers` whose messages have been
+            // An event for an earlier incarnation, or a `DrainBacklog` whose messages have been
             // handled meanwhile.
-            MsgBody::Event(_) | MsgBody::HandleLeftovers(_) => Ok(()),
+            MsgBody::Event(_) | MsgBody::DrainBacklog(_) => Ok(()),
             MsgBody::Timer(due) => self.handle_timer(due, cx).await,
             MsgBody::Answer(completion) => self.handle_answer(completion, cx).await,
             MsgBody::Call(ask) => self.handle_request(ask).await,
             MsgBody::Open(ask) => self.handle_open(ask, cx).await,
             MsgBody::Item(item) => self.handle_item(item, cx).await,
-            MsgBody::Flow(news) => self.handle_flow(news, cx).await,
+            MsgBody::Flow(notified) => self.handle_flow(notified, cx).await,
             MsgBody::Health(ask) => {
-                self.affected.lost = 1;
+                self.at_risk.lost = 1;
                 let health = self.incarnation.health().await;
                 ask.reply.send(health.clone().flatten());
-                self.done(health)
+                self.finish_call(health)
             }
             MsgBody::Upgrade(ask) => {
-                self.affected.lost = 1;
+                self.at_risk.lost = 1;
                 let upgraded = self.upgrade(ask.request).await;
                 ask.reply.send(upgraded.clone().flatten());
-                self.done(upgraded)
+                self.finish_call(upgraded)
             }
         }
     }
@@ -317,9 +316,9 @@ impl ComponentActor {
     ) -> Result<(), Fault> {
         let most = self.incarnation.image().manifest().run.batch;
         if most == 1 {
-            self.record_affected(kind, &payload);
+            self.record_at_risk(kind, &payload);
             let answered = self.incarnation.handle(kind, token, payload).await?;
-            return self.handled(1, answered.err()).await;
+            return self.record_and_save(1, answered.err()).await;
         }
         if !self.push_to_batch(kind, token, payload, cx) {
             return Ok(());
@@ -351,7 +350,7 @@ impl ComponentActor {
             return Ok(());
         };
         let answered = self.incarnation.batch(batch).await?;
-        self.handled(count, answered.err()).await
+        self.record_and_save(count, answered.err()).await
     }
 
     /// Delivers the batch synchronously, for a component that never waits and keeps no state.
@@ -360,11 +359,11 @@ impl ComponentActor {
             return Ok(());
         };
         let answered = self.incarnation.batch_now(batch)?;
-        self.count(count, answered.err());
+        self.record_handled(count, answered.err());
         Ok(())
     }
 
-    /// Takes the batch and the number of its messages, and records these messages in `affected`.
+    /// Takes the batch and the number of its messages, and records these messages in `at_risk`.
     fn take_batch(&mut self) -> Option<(Vec<Envelope>, u32)> {
         if self.batch.is_empty() {
             return None;
@@ -373,7 +372,7 @@ impl ComponentActor {
         let room = Vec::with_capacity(self.batch.len());
         let batch = mem::replace(&mut self.batch, room);
         for envelope in &batch {
-            self.record_affected(envelope.kind, &envelope.payload);
+            self.record_at_risk(envelope.kind, &envelope.payload);
         }
         let count = u32::try_from(batch.len()).unwrap_or(u32::MAX);
         Some((batch, count))
@@ -381,9 +380,9 @@ impl ComponentActor {
 
     /// Records a message that a fault in the next call would affect. Events, answers and timers
     /// belong to this incarnation, so only a message can be handled again by the next one.
-    fn record_affected(&mut self, kind: MessageKind, payload: &Payload) {
+    fn record_at_risk(&mut self, kind: MessageKind, payload: &Payload) {
         if kind != MessageKind::Message || self.incarnation.image().manifest().restart.poison == 1 {
-            self.affected.lost += 1;
+            self.at_risk.lost += 1;
             return;
         }
         let envelope = Envelope {
@@ -391,33 +390,33 @@ impl ComponentActor {
             token: 0,
             payload: Arc::clone(payload),
         };
-        self.affected.retryable.push(FailedMessage {
+        self.at_risk.retryable.push(FailedDelivery {
             envelope,
             failures: 0,
         });
     }
 
-    /// Clears `affected`, unless the call failed.
-    fn done(&mut self, called: Result<Result<(), Fault>, Fault>) -> Result<(), Fault> {
-        called.map(|_| self.affected.clear())
+    /// Clears `at_risk`, unless the call failed.
+    fn finish_call(&mut self, called: Result<Result<(), Fault>, Fault>) -> Result<(), Fault> {
+        called.map(|_| self.at_risk.clear())
     }
 
     /// Counts handled messages, and logs a refusal.
-    fn count(&mut self, count: u32, refused: Option<String>) {
-        self.affected.clear();
-        self.cell.count_handled(count, refused.is_some());
+    fn record_handled(&mut self, count: u32, refused: Option<String>) {
+        self.at_risk.clear();
+        self.shared.count_handled(count, refused.is_some());
         if let Some(text) = refused
             && tracing::enabled!(tracing::Level::DEBUG)
-            && let Some(omitted) = self.cell.take_log_line()
+            && let Some(omitted) = self.shared.take_log_line()
         {
-            let (component, text) = (self.cell.name(), printable(&text));
+            let (component, text) = (self.shared.name(), printable(&text));
             tracing::debug!(%component, text, omitted, "component refused a message");
         }
     }
 
     /// Counts handled messages, and saves the state if it is due.
-    async fn handled(&mut self, count: u32, refused: Option<String>) -> Result<(), Fault> {
-        self.count(count, refused);
+    async fn record_and_save(&mut self, count: u32, refused: Option<String>) -> Result<(), Fault> {
+        self.record_handled(count, refused);
         let rule = &self.incarnation.image().manifest().state;
         if rule.mode == StateMode::None {
             return Ok(());
@@ -431,20 +430,20 @@ impl ComponentActor {
 
     async fn save(&mut self) -> Result<(), Fault> {
         let saved = self.incarnation.snapshot().await?;
-        self.cell.save_state(saved)?;
+        self.shared.save_state(saved)?;
         self.unsaved = 0;
         Ok(())
     }
 
     async fn handle_request(&mut self, ask: Ask<Call>) -> Result<(), Fault> {
-        self.affected.lost = 1;
+        self.at_risk.lost = 1;
         let Ask { request, reply } = ask;
         let called = self
             .incarnation
             .handle(MessageKind::Request, 0, request.0)
             .await;
-        let refused = replied(reply, called)?;
-        self.handled(1, refused).await
+        let refused = send_reply(reply, called)?;
+        self.record_and_save(1, refused).await
     }
 
     async fn handle_answer(
@@ -506,19 +505,22 @@ impl ComponentActor {
             let timer = cx.send_after(after, due);
             guest.set_timer_key(token, timer);
         }
-        self.cell.set_memory(guest.memory.used());
-        if !guest.streams.is_quiet() {
+        self.shared.set_memory(guest.memory.used());
+        if !guest.streams.is_settled() {
             self.update_streams(cx);
         }
     }
 }
 
 /// Replies to the caller; returns the text of a refusal.
-fn replied(reply: Reply<Answer>, called: Result<Answered, Fault>) -> Result<Option<String>, Fault> {
+fn send_reply(
+    reply: Reply<Answer>,
+    called: Result<HandleResult, Fault>,
+) -> Result<Option<String>, Fault> {
     match called {
         Ok(answered) => {
             let refused = answered.as_ref().err().cloned();
-            reply.send(answer(answered));
+            reply.send(to_answer(answered));
             Ok(refused)
         }
         // The caller of a killed component sees the request dropped, on whatever thread the call
@@ -531,7 +533,7 @@ fn replied(reply: Reply<Answer>, called: Result<Answered, Fault>) -> Result<Opti
     }
 }
 
-fn answer(answered: Answered) -> Answer {
+fn to_answer(answered: HandleResult) -> Answer {
     match answered {
         Ok(bytes) => Ok(Payload::from(bytes)),
         Err(text) => Err(CallError::Refused(printable(&text))),
@@ -539,15 +541,15 @@ fn answer(answered: Answered) -> Answer {
 }
 
 /// The fault of a component that kept exceeding its share of a processor.
-const fn over_share() -> Fault {
+const fn over_share_fault() -> Fault {
     Fault {
-        phase: Phase::Handle,
+        phase: CallPhase::Handle,
         kind: FaultKind::Budget { limit: "cpu" },
     }
 }
 
 /// The fault of a component that reported an error itself.
-fn refused(phase: Phase, text: &str) -> Fault {
+fn refusal_fault(phase: CallPhase, text: &str) -> Fault {
     Fault {
         phase,
         kind: FaultKind::Refused {

@@ -25,7 +25,7 @@ pub(crate) fn interface(name: &str) -> String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ComponentType, Lower, Lift)]
 #[component(enum)]
 #[repr(u8)]
-pub(crate) enum Reason {
+pub(crate) enum StartReason {
     #[component(name = "fresh")]
     Fresh,
     #[component(name = "restart")]
@@ -88,10 +88,10 @@ pub(crate) enum Refusal {
 }
 
 /// The answer of a component: bytes, or the text of a refusal.
-pub(crate) type Answered = Result<Vec<u8>, String>;
+pub(crate) type HandleResult = Result<Vec<u8>, String>;
 
-type InitFn = TypedFunc<(Reason, u32, u32, Option<Payload>), (Result<(), String>,)>;
-type HandleFn = TypedFunc<(MessageKind, u64, Payload), (Answered,)>;
+type InitFn = TypedFunc<(StartReason, u32, u32, Option<Payload>), (Result<(), String>,)>;
+type HandleFn = TypedFunc<(MessageKind, u64, Payload), (HandleResult,)>;
 type StopFn = TypedFunc<(), ()>;
 type HealthFn = TypedFunc<(), (Result<(), String>,)>;
 type SnapshotFn = TypedFunc<(), (Vec<u8>,)>;
@@ -100,7 +100,7 @@ type BatchFn = TypedFunc<(Vec<Envelope>,), (Result<(), String>,)>;
 
 /// The export indices of the contract's functions in a component; looked up once per component.
 #[derive(Clone)]
-pub(crate) struct Exports {
+pub(crate) struct ActorExports {
     init: ComponentExportIndex,
     handle: ComponentExportIndex,
     stop: ComponentExportIndex,
@@ -109,7 +109,7 @@ pub(crate) struct Exports {
     batch: Option<ComponentExportIndex>,
 }
 
-impl Exports {
+impl ActorExports {
     /// Looks up the exports; the error is the name of the missing one.
     pub(crate) fn find(component: &Component) -> Result<Self, String> {
         let within = |name: &str| component.get_export_index(None, interface(name));
@@ -148,7 +148,7 @@ impl Exports {
 
 /// The functions of an instance, with checked types.
 #[derive(Clone)]
-pub(crate) struct Functions {
+pub(crate) struct ActorFunctions {
     pub(crate) init: InitFn,
     pub(crate) handle: HandleFn,
     pub(crate) stop: StopFn,
@@ -157,11 +157,11 @@ pub(crate) struct Functions {
     pub(crate) batch: Option<BatchFn>,
 }
 
-impl Functions {
+impl ActorFunctions {
     pub(crate) fn bind<T: 'static>(
         instance: &Instance,
         store: &mut Store<T>,
-        exports: &Exports,
+        exports: &ActorExports,
     ) -> wasmtime::Result<Self> {
         fn typed<T: 'static, P, R>(
             instance: &Instance,

@@ -1,4 +1,4 @@
-//! The names by which components reach actors.
+//! The names by which components reach other components and native actors.
 
 use std::fmt;
 use std::future::Future;
@@ -10,68 +10,69 @@ use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 use strowger::{Accepts, ActorRef, Ask, AskError, Recipient, Request};
 
-use crate::message::{Answer, Call, Message, Open};
+use crate::message::{Answer, Call, Message, OpenStream};
 
-type Opened = Pin<Box<dyn Future<Output = Result<<Open as Request>::Reply, AskError>> + Send>>;
+type StreamFuture =
+    Pin<Box<dyn Future<Output = Result<<OpenStream as Request>::Reply, AskError>> + Send>>;
 
 /// A future of an answer.
-pub type Waiting = Pin<Box<dyn Future<Output = Result<Answer, AskError>> + Send>>;
+pub type AnswerFuture = Pin<Box<dyn Future<Output = Result<Answer, AskError>> + Send>>;
 
-type Fallback = dyn Fn(&str) -> Option<Door> + Send + Sync;
+type FallbackLookup = dyn Fn(&str) -> Option<DirectoryEntry> + Send + Sync;
 
-/// An actor that components can reach: another component, or any actor that accepts [`Message`]s
-/// and [`Call`]s.
+/// An actor in a [`Directory`], which components can reach: another component, or a native actor
+/// that accepts [`Message`]s and [`Call`]s.
 #[derive(Clone)]
-pub struct Door {
+pub struct DirectoryEntry {
     pub(crate) tell: Recipient<Message>,
     pub(crate) ask: Recipient<Ask<Call>>,
-    pub(crate) wait: Arc<dyn Fn(Call, Duration) -> Waiting + Send + Sync>,
+    pub(crate) request: Arc<dyn Fn(Call, Duration) -> AnswerFuture + Send + Sync>,
     /// Opens a stream, if the actor serves streams.
-    pub(crate) open: Option<Arc<dyn Fn(Open, Duration) -> Opened + Send + Sync>>,
+    pub(crate) open_stream: Option<Arc<dyn Fn(OpenStream, Duration) -> StreamFuture + Send + Sync>>,
 }
 
-impl Door {
-    /// Creates a door from its parts: the recipient of messages, the recipient of requests, and a
+impl DirectoryEntry {
+    /// Creates an entry from its parts: the recipient of messages, the recipient of requests, and a
     /// function that sends a request and waits for the answer.
     #[must_use]
     pub fn new(
         tell: Recipient<Message>,
         ask: Recipient<Ask<Call>>,
-        wait: impl Fn(Call, Duration) -> Waiting + Send + Sync + 'static,
+        request: impl Fn(Call, Duration) -> AnswerFuture + Send + Sync + 'static,
     ) -> Self {
         Self {
             tell,
             ask,
-            wait: Arc::new(wait),
-            open: None,
+            request: Arc::new(request),
+            open_stream: None,
         }
     }
 
-    /// Creates a door to an actor that also serves streams to components.
+    /// Creates an entry for an actor that also serves streams to components.
     #[must_use]
-    pub fn streaming<M>(actor: &ActorRef<M>) -> Self
+    pub fn with_streams<M>(actor: &ActorRef<M>) -> Self
     where
-        M: Accepts<Message> + Accepts<Ask<Call>> + Accepts<Ask<Open>>,
+        M: Accepts<Message> + Accepts<Ask<Call>> + Accepts<Ask<OpenStream>>,
     {
         let asked = actor.clone();
-        let open = move |open: Open, within: Duration| -> Opened {
+        let open = move |open: OpenStream, within: Duration| -> StreamFuture {
             let asked = asked.clone();
             Box::pin(async move { asked.ask_within(open, within).await })
         };
         Self {
-            open: Some(Arc::new(open)),
+            open_stream: Some(Arc::new(open)),
             ..Self::from(actor)
         }
     }
 }
 
-impl fmt::Debug for Door {
+impl fmt::Debug for DirectoryEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Door({:?})", self.tell.actor())
+        write!(f, "DirectoryEntry({:?})", self.tell.actor())
     }
 }
 
-impl<M> From<&ActorRef<M>> for Door
+impl<M> From<&ActorRef<M>> for DirectoryEntry
 where
     M: Accepts<Message> + Accepts<Ask<Call>>,
 {
@@ -86,12 +87,12 @@ where
 
 /// The names by which components reach other actors. A clone is the same directory.
 #[derive(Clone, Default)]
-pub struct Directory(Arc<Names>);
+pub struct Directory(Arc<DirectoryInner>);
 
 #[derive(Default)]
-struct Names {
-    doors: RwLock<FxHashMap<Arc<str>, Door>>,
-    fallback: OnceLock<Box<Fallback>>,
+struct DirectoryInner {
+    entries: RwLock<FxHashMap<Arc<str>, DirectoryEntry>>,
+    fallback: OnceLock<Box<FallbackLookup>>,
 }
 
 impl fmt::Debug for Directory {
@@ -108,41 +109,48 @@ impl Directory {
     }
 
     /// Inserts an actor under a name; returns the previous one.
-    pub fn insert(&self, name: impl Into<Arc<str>>, door: impl Into<Door>) -> Option<Door> {
-        self.0.doors.write().insert(name.into(), door.into())
+    pub fn insert(
+        &self,
+        name: impl Into<Arc<str>>,
+        entry: impl Into<DirectoryEntry>,
+    ) -> Option<DirectoryEntry> {
+        self.0.entries.write().insert(name.into(), entry.into())
     }
 
     /// Sets a function that looks up names that are not in the directory. Only the first call has
     /// an effect.
-    pub fn beyond(&self, find: impl Fn(&str) -> Option<Door> + Send + Sync + 'static) {
+    pub fn set_fallback(
+        &self,
+        find: impl Fn(&str) -> Option<DirectoryEntry> + Send + Sync + 'static,
+    ) {
         let _ = self.0.fallback.set(Box::new(find));
     }
 
     /// Inserts many names at once, so that no lookup sees only a part of them.
-    pub fn extend(&self, doors: impl IntoIterator<Item = (Arc<str>, Door)>) {
-        self.0.doors.write().extend(doors);
+    pub fn extend(&self, entries: impl IntoIterator<Item = (Arc<str>, DirectoryEntry)>) {
+        self.0.entries.write().extend(entries);
     }
 
     /// Removes a name; returns its actor.
     #[expect(
         clippy::must_use_candidate,
-        reason = "who had it is rarely of interest"
+        reason = "callers rarely need the removed entry"
     )]
-    pub fn remove(&self, name: &str) -> Option<Door> {
-        self.0.doors.write().remove(name)
+    pub fn remove(&self, name: &str) -> Option<DirectoryEntry> {
+        self.0.entries.write().remove(name)
     }
 
     /// Returns the actor under a name.
     #[must_use]
-    pub fn find(&self, name: &str) -> Option<Door> {
-        let entered = self.0.doors.read().get(name).cloned();
+    pub fn find(&self, name: &str) -> Option<DirectoryEntry> {
+        let entered = self.0.entries.read().get(name).cloned();
         entered.or_else(|| self.0.fallback.get()?(name))
     }
 
     /// Returns the number of names.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.0.doors.read().len()
+        self.0.entries.read().len()
     }
 
     /// Returns `true` if there are no names.

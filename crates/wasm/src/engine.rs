@@ -17,11 +17,11 @@ use serde::Deserialize;
 use wasmtime::{Config, Engine, InstanceAllocationStrategy};
 
 pub use self::pool::ReserveError;
-use self::pool::{GUARD, Slots};
+use self::pool::{GUARD_SIZE, SlotLayout};
 use self::ticker::Ticker;
-pub(crate) use self::ticker::{Busy, Ticks};
-use crate::manifest::{Caps, Limits};
-use crate::trust::Trust;
+pub(crate) use self::ticker::{CallGuard, TickerShared};
+use crate::manifest::{ComponentLimits, ManifestCaps};
+use crate::trust::TrustPolicy;
 
 /// The limits of a host, for all its components together.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,11 +64,11 @@ pub struct HostLimits {
     /// have the lowest priority, which on a busy machine may mean a hundredth of a processor.
     pub wall: u32,
     /// Upper bounds of what a manifest may ask for.
-    pub caps: Caps,
+    pub caps: ManifestCaps,
     /// The trusted signers of components, and whether upgrades may widen access.
-    pub trust: Trust,
+    pub trust: TrustPolicy,
     /// The measure against a component that exceeds its share of a processor.
-    pub excess: Excess,
+    pub excess: OverBudgetAction,
     /// Time that a component may exceed its share before it is quarantined, if `excess` says so.
     pub patience: Duration,
 }
@@ -78,14 +78,16 @@ impl HostLimits {
     /// calls can yield to others on guest threads. Calls of the other components occupy a guest
     /// thread until they end.
     pub(crate) fn heavy_stacks(&self) -> usize {
-        self.instances.min(self.maps / MAPS_OF_STACK).min(STACKS)
+        self.instances
+            .min(self.maps / MAPS_PER_HEAVY_STACK)
+            .min(MAX_HEAVY_STACKS)
     }
 }
 
 /// The measure against a component that exceeds its share of a processor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Excess {
+pub enum OverBudgetAction {
     /// Its calls are delayed so that it keeps to its share.
     #[default]
     Throttle,
@@ -110,9 +112,9 @@ impl Default for HostLimits {
             threads: processors(),
             nice: 19,
             wall: 100,
-            caps: Caps::default(),
-            trust: Trust::default(),
-            excess: Excess::Throttle,
+            caps: ManifestCaps::default(),
+            trust: TrustPolicy::default(),
+            excess: OverBudgetAction::Throttle,
             patience: Duration::from_secs(10),
         }
     }
@@ -132,39 +134,39 @@ fn system_maps() -> usize {
 }
 
 /// Number of memory mappings of a live component, measured and rounded up.
-pub(crate) const MAPS: usize = 5;
+pub(crate) const MAPS_PER_INSTANCE: usize = 5;
 /// Number of memory mappings of a live component that has its own stack.
-pub(crate) const WAITING_MAPS: usize = 7;
+pub(crate) const MAPS_PER_WAITING_INSTANCE: usize = 7;
 
 /// Number of mappings per stack of a heavy component. The pool maps all its stacks when it is
 /// created, used or not, so a node with many instances gets only one stack for every
-/// `MAPS_OF_STACK` mappings that components may use.
-const MAPS_OF_STACK: usize = 32;
+/// `MAPS_PER_HEAVY_STACK` mappings that components may use.
+const MAPS_PER_HEAVY_STACK: usize = 32;
 
 /// Maximum number of such stacks, whatever `maps` is: all are mapped when the engine is created.
-const STACKS: usize = 2048;
+const MAX_HEAVY_STACKS: usize = 2048;
 
 /// Stack size of a guest.
-const STACK: usize = 512 << 10;
+const GUEST_STACK: usize = 512 << 10;
 /// Stack size of a guest that waits, including space for host code that runs on it.
-const WAITING_STACK: usize = 2 << 20;
+const GUEST_FIBER: usize = 2 << 20;
 /// Stack size of the engine for scripts: a recursive script needs much of it for each call.
 const SCRIPT_STACK: usize = 3 << 20;
 /// The same, including space for host code that runs on it.
 const SCRIPT_FIBER: usize = 4 << 20;
 /// Maximum number of modules, memories and tables of one component.
-const CORES: u32 = 16;
+const MAX_CORE_PARTS: u32 = 16;
 
 /// The class of a component, which selects its engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Class {
+pub(crate) struct EngineClass {
     large: bool,
     fuel: bool,
     /// `true` if the guests need deep stacks: they run scripts, which may be recursive.
     deep: bool,
 }
 
-impl Class {
+impl EngineClass {
     /// The class of the engine for scripts.
     pub(crate) const SCRIPT: Self = Self {
         large: false,
@@ -185,7 +187,7 @@ impl Class {
         ..Self::SMALL
     };
 
-    pub(crate) fn of(limits: &Limits, host: &HostLimits) -> Self {
+    pub(crate) fn of(limits: &ComponentLimits, host: &HostLimits) -> Self {
         Self {
             large: limits.memory > host.slot || limits.table > host.slot_table,
             fuel: limits.fuel > 0,
@@ -198,10 +200,10 @@ impl Class {
     }
 
     /// Returns the stack size of a guest, and that of a guest that waits.
-    const fn stacks(self) -> (usize, usize) {
+    const fn stack_sizes(self) -> (usize, usize) {
         match self.deep {
             true => (SCRIPT_STACK, SCRIPT_FIBER),
-            false => (STACK, WAITING_STACK),
+            false => (GUEST_STACK, GUEST_FIBER),
         }
     }
 
@@ -225,27 +227,27 @@ impl Class {
 
 /// All engines of a host.
 pub(crate) struct Engines {
-    made: [OnceLock<Result<Engine, String>>; 5],
+    engines: [OnceLock<Result<Engine, String>>; 5],
     ticker: Ticker,
-    slots: Slots,
+    slots: SlotLayout,
 }
 
 impl Engines {
     pub(crate) fn new(limits: &HostLimits) -> Result<Self, String> {
         Ok(Self {
-            made: [const { OnceLock::new() }; 5],
+            engines: [const { OnceLock::new() }; 5],
             ticker: Ticker::start(limits.tick)?,
-            slots: Slots::of(limits),
+            slots: SlotLayout::of(limits),
         })
     }
 
-    pub(crate) fn ticks(&self) -> &Ticks {
+    pub(crate) fn ticks(&self) -> &TickerShared {
         self.ticker.ticks()
     }
 
     /// Returns the engine of a class, and creates it at the first use.
-    pub(crate) fn get(&self, class: Class, limits: &HostLimits) -> Result<&Engine, String> {
-        let made = self.made[class.index()].get_or_init(|| {
+    pub(crate) fn get(&self, class: EngineClass, limits: &HostLimits) -> Result<&Engine, String> {
+        let engine = self.engines[class.index()].get_or_init(|| {
             let engine = Engine::new(&config(class, limits, self.slots));
             let engine = engine.map_err(|error| {
                 let text = format!("{error:#}");
@@ -260,19 +262,19 @@ impl Engines {
             self.ticker.add(engine.weak());
             Ok(engine)
         });
-        made.as_ref().map_err(Clone::clone)
+        engine.as_ref().map_err(Clone::clone)
     }
 
     /// Creates the engines of these classes now, so that their address space is reserved.
     pub(crate) fn reserve(
         &self,
-        classes: &[Class],
+        classes: &[EngineClass],
         limits: &HostLimits,
     ) -> Result<(), ReserveError> {
         pool::check_maps(limits)?;
         for class in classes {
-            let made = self.get(*class, limits);
-            made.map_err(|text| self.slots.refused(limits, classes, text))?;
+            let engine = self.get(*class, limits);
+            engine.map_err(|text| self.slots.refused(limits, classes, text))?;
         }
         Ok(())
     }
@@ -284,8 +286,8 @@ impl std::fmt::Debug for Engines {
     }
 }
 
-fn config(class: Class, limits: &HostLimits, slots: Slots) -> Config {
-    let (stack, fiber) = class.stacks();
+fn config(class: EngineClass, limits: &HostLimits, slots: SlotLayout) -> Config {
+    let (stack, fiber) = class.stack_sizes();
     let mut config = Config::new();
     config
         .wasm_component_model(true)
@@ -300,7 +302,7 @@ fn config(class: Class, limits: &HostLimits, slots: Slots) -> Config {
     if !class.large {
         config
             .memory_reservation(slots.reservation)
-            .memory_guard_size(GUARD)
+            .memory_guard_size(GUARD_SIZE)
             .allocation_strategy(InstanceAllocationStrategy::Pooling(pool::config(
                 limits, class,
             )));
@@ -313,7 +315,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_instance_may_have_a_stack_while_the_system_has_mappings_for_them() {
+    fn heavy_stacks_are_limited_by_mappings() {
         let host = |instances| HostLimits {
             instances,
             maps: 52_424,
@@ -324,15 +326,15 @@ mod tests {
     }
 
     #[test]
-    fn a_component_gets_the_smallest_engine_that_will_do() {
+    fn smallest_sufficient_engine_is_chosen() {
         let host = HostLimits::default();
         let class = |memory, fuel| {
-            let limits = Limits {
+            let limits = ComponentLimits {
                 memory,
                 fuel,
-                ..Limits::default()
+                ..ComponentLimits::default()
             };
-            Class::of(&limits, &host).name()
+            EngineClass::of(&limits, &host).name()
         };
         assert_eq!(class(1 << 20, 0), "pooled");
         assert_eq!(class(host.slot, 1), "pooled, counting");

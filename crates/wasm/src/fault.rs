@@ -8,7 +8,7 @@ use wasmtime::Trap;
 /// The operation during which a component failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Phase {
+pub enum CallPhase {
     /// Instantiation: memories and start functions.
     Instantiate,
     /// `actor.init`.
@@ -25,7 +25,7 @@ pub enum Phase {
     Stop,
 }
 
-impl fmt::Display for Phase {
+impl fmt::Display for CallPhase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Instantiate => "instantiate",
@@ -45,7 +45,7 @@ impl fmt::Display for Phase {
 #[error("{phase}: {kind}")]
 pub struct Fault {
     /// The operation that failed.
-    pub phase: Phase,
+    pub phase: CallPhase,
     /// The kind of the fault.
     pub kind: FaultKind,
 }
@@ -57,14 +57,14 @@ pub enum FaultKind {
     /// A call used more processor time than its limit.
     #[error("used more than {limit:?} of CPU time")]
     Deadline {
-        /// The limit.
+        /// The limit of processor time.
         limit: Duration,
     },
-    /// A call exceeded its generous bound on the clock, although it used less processor time than
-    /// its limit.
+    /// A call exceeded its limit on the wall clock, although it used less processor time than its
+    /// limit.
     #[error("did not return within {limit:?}")]
     Late {
-        /// The bound.
+        /// The limit on the wall clock.
         limit: Duration,
     },
     /// A call exceeded a limit of the manifest.
@@ -73,7 +73,7 @@ pub enum FaultKind {
         /// The key of the limit, in `[limits]`.
         limit: &'static str,
     },
-    /// The component was refused memory or table elements, and gave up.
+    /// The component was refused memory or table elements, and aborted.
     #[error("exceeded limits.{limit} ({max})")]
     Memory {
         /// The key of the limit, in `[limits]`.
@@ -84,7 +84,7 @@ pub enum FaultKind {
     /// The component overflowed its stack.
     #[error("stack overflow")]
     Stack,
-    /// The component gave up by itself: `fault.fail`, or `unreachable`, which is how panics end.
+    /// The component aborted: `fault.fail`, or `unreachable`, which is how panics end.
     #[error("aborted: {text}")]
     Panic {
         /// The message of the component, truncated to 256 bytes; or another description, with the
@@ -111,10 +111,10 @@ pub enum FaultKind {
         text: String,
     },
     /// The state to be saved is larger than `grant.kv` allows.
-    #[error("state of {octets} bytes exceeds grant.kv")]
+    #[error("state of {size} bytes exceeds grant.kv")]
     Quota {
         /// Size of the state in bytes.
-        octets: usize,
+        size: usize,
     },
     /// Its actor was killed during the call. The incarnation ends with [`strowger::Exit::Killed`]
     /// instead of this fault, which is neither counted nor reported.
@@ -131,7 +131,7 @@ pub enum FaultKind {
 impl FaultKind {
     /// Returns one word for the kind, for listings and metric labels.
     #[must_use]
-    pub const fn word(&self) -> &'static str {
+    pub const fn name(&self) -> &'static str {
         match self {
             Self::Deadline { .. } => "deadline",
             Self::Late { .. } => "late",
@@ -154,15 +154,15 @@ impl FaultKind {
 #[error("exceeded limits.{0}")]
 pub(crate) struct LimitExceeded(pub(crate) &'static str);
 
-/// The message of a component that gave up, truncated.
+/// The error of `fault.fail`: the message of a component that aborted, truncated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct GaveUp(pub(crate) String);
+pub(crate) struct GuestAborted(pub(crate) String);
 
 /// The circumstances of a call that failed.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct CallContext {
-    pub(crate) phase: Phase,
+pub(crate) struct FailedCall {
+    pub(crate) phase: CallPhase,
     pub(crate) limit: Duration,
     /// The bound on the clock, if it ended the call.
     pub(crate) late: Option<Duration>,
@@ -172,20 +172,20 @@ pub(crate) struct CallContext {
     pub(crate) refused: Option<(&'static str, usize)>,
 }
 
-impl CallContext {
+impl FailedCall {
     /// Classifies an error of the engine.
     pub(crate) fn fault(&self, error: &wasmtime::Error) -> Fault {
         Fault {
             phase: self.phase,
-            kind: self.kind(error),
+            kind: self.classify(error),
         }
     }
 
-    fn kind(&self, error: &wasmtime::Error) -> FaultKind {
+    fn classify(&self, error: &wasmtime::Error) -> FaultKind {
         if let Some(LimitExceeded(limit)) = error.downcast_ref::<LimitExceeded>() {
             return FaultKind::Budget { limit };
         }
-        if let Some(GaveUp(text)) = error.downcast_ref::<GaveUp>() {
+        if let Some(GuestAborted(text)) = error.downcast_ref::<GuestAborted>() {
             let text = text.clone();
             return match self.refused {
                 Some((limit, max)) => FaultKind::Memory { limit, max },
@@ -205,12 +205,12 @@ impl CallContext {
             (Some(Trap::StackOverflow), _) => FaultKind::Stack,
             (Some(Trap::UnreachableCodeReached), Some((limit, max)))
             | (None, Some((limit, max)))
-                if trap.is_some() || self.phase == Phase::Instantiate =>
+                if trap.is_some() || self.phase == CallPhase::Instantiate =>
             {
                 FaultKind::Memory { limit, max }
             }
             (Some(Trap::UnreachableCodeReached), _) => FaultKind::Panic {
-                text: printable(&root(error)),
+                text: printable(&root_cause(error)),
             },
             (Some(trap), _) if is_abi(trap) => FaultKind::Abi {
                 text: printable(&trap.to_string()),
@@ -218,12 +218,14 @@ impl CallContext {
             (Some(trap), _) => FaultKind::Bug {
                 text: printable(&trap.to_string()),
             },
-            (None, _) if root(error).contains(PAYLOAD) => FaultKind::Budget { limit: "payload" },
-            (None, _) if self.phase == Phase::Instantiate => FaultKind::Host {
-                text: printable(&root(error)),
+            (None, _) if root_cause(error).contains(HOSTCALL_BUDGET_TEXT) => {
+                FaultKind::Budget { limit: "payload" }
+            }
+            (None, _) if self.phase == CallPhase::Instantiate => FaultKind::Host {
+                text: printable(&root_cause(error)),
             },
             (None, _) => FaultKind::Abi {
-                text: printable(&root(error)),
+                text: printable(&root_cause(error)),
             },
         }
     }
@@ -246,9 +248,9 @@ const fn is_abi(trap: Trap) -> bool {
 
 /// Part of wasmtime's message when more bytes cross the boundary than allowed; the error has no
 /// type of its own.
-pub(crate) const PAYLOAD: &str = "fuel allocated for hostcalls";
+pub(crate) const HOSTCALL_BUDGET_TEXT: &str = "fuel allocated for hostcalls";
 
-fn root(error: &wasmtime::Error) -> String {
+fn root_cause(error: &wasmtime::Error) -> String {
     error.root_cause().to_string()
 }
 
@@ -265,8 +267,8 @@ pub(crate) fn printable(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn called(phase: Phase, refused: bool) -> CallContext {
-        CallContext {
+    fn called(phase: CallPhase, refused: bool) -> FailedCall {
+        FailedCall {
             phase,
             limit: Duration::from_millis(1),
             late: None,
@@ -275,42 +277,49 @@ mod tests {
         }
     }
 
-    fn kind(phase: Phase, refused: bool, error: impl Into<wasmtime::Error>) -> FaultKind {
+    fn kind(phase: CallPhase, refused: bool, error: impl Into<wasmtime::Error>) -> FaultKind {
         called(phase, refused).fault(&error.into()).kind
     }
 
     #[test]
-    fn traps_of_the_component_model_break_the_contract() {
+    fn component_model_traps_are_abi_faults() {
         let text = || Trap::ListOutOfBounds.to_string();
-        let said = kind(Phase::Handle, false, Trap::ListOutOfBounds);
-        assert_eq!(said, FaultKind::Abi { text: text() });
-        let said = kind(Phase::Handle, false, Trap::IntegerDivisionByZero);
-        assert!(matches!(said, FaultKind::Bug { .. }), "{said:?}");
+        let kind_of_trap = kind(CallPhase::Handle, false, Trap::ListOutOfBounds);
+        assert_eq!(kind_of_trap, FaultKind::Abi { text: text() });
+        let kind_of_trap = kind(CallPhase::Handle, false, Trap::IntegerDivisionByZero);
+        assert!(
+            matches!(kind_of_trap, FaultKind::Bug { .. }),
+            "{kind_of_trap:?}"
+        );
     }
 
     #[test]
-    fn what_fails_without_a_trap_is_the_hosts_to_start_and_the_components_to_run() {
+    fn error_without_trap_is_host_at_instantiation_and_abi_later() {
         let odd = || wasmtime::Error::msg("odd");
         let text = || "odd".to_owned();
         for (phase, refused, expected) in [
-            (Phase::Instantiate, false, FaultKind::Host { text: text() }),
             (
-                Phase::Instantiate,
+                CallPhase::Instantiate,
+                false,
+                FaultKind::Host { text: text() },
+            ),
+            (
+                CallPhase::Instantiate,
                 true,
                 FaultKind::Memory {
                     limit: "memory",
                     max: 9,
                 },
             ),
-            (Phase::Handle, false, FaultKind::Abi { text: text() }),
-            (Phase::Handle, true, FaultKind::Abi { text: text() }),
+            (CallPhase::Handle, false, FaultKind::Abi { text: text() }),
+            (CallPhase::Handle, true, FaultKind::Abi { text: text() }),
         ] {
             assert_eq!(kind(phase, refused, odd()), expected);
         }
     }
 
     #[test]
-    fn text_is_cut_between_letters() {
+    fn text_is_truncated_at_a_char_boundary() {
         assert_eq!(printable(&"\u{20ac}".repeat(100)), "\u{20ac}".repeat(85));
         assert_eq!(printable("short"), "short");
     }

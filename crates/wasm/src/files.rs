@@ -34,27 +34,27 @@ struct DirUsage {
 }
 
 /// Maximum length of a path in bytes, and maximum number of names in it.
-const PATH: usize = 4096;
-const DEPTH: usize = 32;
+const MAX_PATH: usize = 4096;
+const MAX_DEPTH: usize = 32;
 /// Maximum number of entries in a directory to be listed, and in all directories to be measured.
-const ENTRIES: usize = 10_000;
+const MAX_ENTRIES: usize = 10_000;
 /// Maximum number of names that one listing returns.
-const LIST: u32 = 1000;
+const MAX_LISTED: u32 = 1000;
 
-const DIRECTORY: OFlags = OFlags::RDONLY
+const DIRECTORY_FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 /// Flags for an intermediate directory, which need not be readable.
 #[cfg(target_os = "linux")]
-const INTERMEDIATE: OFlags = OFlags::PATH
+const INTERMEDIATE_FLAGS: OFlags = OFlags::PATH
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 #[cfg(not(target_os = "linux"))]
-const INTERMEDIATE: OFlags = DIRECTORY;
+const INTERMEDIATE_FLAGS: OFlags = DIRECTORY_FLAGS;
 /// Flags for a file. `NONBLOCK`: opening a FIFO must not wait for the other end.
-const PLAIN: OFlags = OFlags::NOFOLLOW
+const FILE_FLAGS: OFlags = OFlags::NOFOLLOW
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY)
     .union(OFlags::CLOEXEC);
@@ -75,7 +75,7 @@ fn refusal(error: Errno) -> Refusal {
     }
 }
 
-fn failed(error: &io::Error) -> Refusal {
+fn io_refusal(error: &io::Error) -> Refusal {
     let code = error.raw_os_error();
     code.map_or(Refusal::Failed, |code| {
         refusal(Errno::from_raw_os_error(code))
@@ -83,10 +83,10 @@ fn failed(error: &io::Error) -> Refusal {
 }
 
 /// Splits a path into its names, of which there is at least one.
-fn names(path: &str) -> Result<Vec<&str>, Refusal> {
-    let names: Vec<_> = path.split('/').take(DEPTH + 1).collect();
+fn split_path(path: &str) -> Result<Vec<&str>, Refusal> {
+    let names: Vec<_> = path.split('/').take(MAX_DEPTH + 1).collect();
     let plain = |name: &&str| !matches!(*name, "" | "." | "..") && !name.contains('\0');
-    if path.len() > PATH || names.len() > DEPTH || !names.iter().all(plain) {
+    if path.len() > MAX_PATH || names.len() > MAX_DEPTH || !names.iter().all(plain) {
         return Err(Refusal::Denied);
     }
     Ok(names)
@@ -101,16 +101,16 @@ fn open(path: &Path) -> Result<OwnedFd, Errno> {
     }
     let names: Vec<_> = components.map(|one| one.as_os_str()).collect();
     let first = if names.is_empty() {
-        DIRECTORY
+        DIRECTORY_FLAGS
     } else {
-        INTERMEDIATE
+        INTERMEDIATE_FLAGS
     };
     let mut dir = rustix::fs::openat(CWD, "/", first, Mode::empty())?;
     for (at, name) in names.iter().enumerate() {
         let flags = if at + 1 == names.len() {
-            DIRECTORY
+            DIRECTORY_FLAGS
         } else {
-            INTERMEDIATE
+            INTERMEDIATE_FLAGS
         };
         dir = rustix::fs::openat(&dir, *name, flags, Mode::empty())?;
     }
@@ -128,28 +128,28 @@ impl GrantedDir {
     }
 
     /// Opens the parent directory of a path; returns it with the last name.
-    fn reach<'p>(&self, path: &'p str) -> Result<(OwnedFd, &'p str), Refusal> {
-        let names = names(path)?;
+    fn open_parent<'p>(&self, path: &'p str) -> Result<(OwnedFd, &'p str), Refusal> {
+        let names = split_path(path)?;
         let (last, way) = names.split_last().ok_or(Refusal::Denied)?;
-        Ok((self.walk(way)?, last))
+        Ok((self.open_dir(way)?, last))
     }
 
-    fn walk(&self, way: &[&str]) -> Result<OwnedFd, Refusal> {
+    fn open_dir(&self, way: &[&str]) -> Result<OwnedFd, Refusal> {
         let own = self.dir.try_clone();
-        let mut dir = own.map_err(|error| failed(&error))?;
+        let mut dir = own.map_err(|error| io_refusal(&error))?;
         for name in way {
-            let next = rustix::fs::openat(&dir, *name, DIRECTORY, Mode::empty());
+            let next = rustix::fs::openat(&dir, *name, DIRECTORY_FLAGS, Mode::empty());
             dir = next.map_err(refusal)?;
         }
         Ok(dir)
     }
 
     /// Opens a regular file; returns it with its length.
-    fn file(&self, path: &str, flags: OFlags) -> Result<(File, u64), Refusal> {
-        let (dir, name) = self.reach(path)?;
-        let file = rustix::fs::openat(&dir, name, PLAIN | flags, Mode::from(0o600));
+    fn open_file(&self, path: &str, flags: OFlags) -> Result<(File, u64), Refusal> {
+        let (dir, name) = self.open_parent(path)?;
+        let file = rustix::fs::openat(&dir, name, FILE_FLAGS | flags, Mode::from(0o600));
         let file = File::from(file.map_err(refusal)?);
-        let metadata = file.metadata().map_err(|error| failed(&error))?;
+        let metadata = file.metadata().map_err(|error| io_refusal(&error))?;
         // A file with several hard links may also be reachable from outside, so it is not written.
         let shared = metadata.nlink() > 1 && !(flags & OFlags::RDWR).is_empty();
         if !metadata.is_file() || shared {
@@ -159,17 +159,17 @@ impl GrantedDir {
     }
 
     pub(crate) fn size(&self, path: &str) -> Result<u64, Refusal> {
-        self.file(path, OFlags::RDONLY).map(|(_, size)| size)
+        self.open_file(path, OFlags::RDONLY).map(|(_, size)| size)
     }
 
     pub(crate) fn read(&self, path: &str, offset: u64, count: usize) -> Result<Vec<u8>, Refusal> {
-        let (file, size) = self.file(path, OFlags::RDONLY)?;
+        let (file, size) = self.open_file(path, OFlags::RDONLY)?;
         let left = usize::try_from(size.saturating_sub(offset)).unwrap_or(usize::MAX);
         let mut bytes = vec![0; count.min(left)];
         let mut done = 0;
         while done < bytes.len() {
             let read = file.read_at(&mut bytes[done..], offset + done as u64);
-            match read.map_err(|error| failed(&error))? {
+            match read.map_err(|error| io_refusal(&error))? {
                 0 => break,
                 more => done += more,
             }
@@ -188,14 +188,14 @@ impl GrantedDir {
             Err(Refusal::Unknown) => {
                 self.check_quota(end, 1)?;
                 self.used = None;
-                self.file(path, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)?
+                self.open_file(path, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)?
             }
             found => found?,
         };
         self.check_quota(end.saturating_sub(size), 0)?;
         let used = self.used.take();
         let written = file.write_all_at(bytes, offset);
-        written.map_err(|error| failed(&error))?;
+        written.map_err(|error| io_refusal(&error))?;
         self.used = used.map(|used| DirUsage {
             bytes: used.bytes + end.saturating_sub(size),
             ..used
@@ -208,7 +208,7 @@ impl GrantedDir {
         let (file, old) = self.writable(path)?;
         self.check_quota(size.saturating_sub(old), 0)?;
         self.used = None;
-        file.set_len(size).map_err(|error| failed(&error))
+        file.set_len(size).map_err(|error| io_refusal(&error))
     }
 
     /// Removes a file.
@@ -216,7 +216,7 @@ impl GrantedDir {
         if !self.grant.write {
             return Err(Refusal::Denied);
         }
-        let (dir, name) = self.reach(path)?;
+        let (dir, name) = self.open_parent(path)?;
         self.used = None;
         // This removes the name itself, even if it is a link.
         rustix::fs::unlinkat(&dir, name, AtFlags::empty()).map_err(refusal)
@@ -227,9 +227,9 @@ impl GrantedDir {
     pub(crate) fn list(&self, path: &str, after: &str, most: u32) -> Result<Vec<String>, Refusal> {
         let way = match path {
             "" => Vec::new(),
-            path => names(path)?,
+            path => split_path(path)?,
         };
-        let dir = self.walk(&way)?;
+        let dir = self.open_dir(&way)?;
         let mut found = Vec::new();
         entries(dir.as_fd(), &mut |name, kind| {
             let mut name = name.to_owned();
@@ -237,14 +237,14 @@ impl GrantedDir {
                 name.push('/');
             }
             found.push(name);
-            found.len() <= ENTRIES
+            found.len() <= MAX_ENTRIES
         })?;
-        if found.len() > ENTRIES {
+        if found.len() > MAX_ENTRIES {
             return Err(Refusal::Limit);
         }
         found.sort_unstable();
         let from = found.partition_point(|name| name.as_str() <= after);
-        let most = most.min(LIST) as usize;
+        let most = most.min(MAX_LISTED) as usize;
         Ok(found.drain(from..).take(most).collect())
     }
 
@@ -252,7 +252,7 @@ impl GrantedDir {
         if !self.grant.write {
             return Err(Refusal::Denied);
         }
-        self.file(path, OFlags::RDWR)
+        self.open_file(path, OFlags::RDWR)
     }
 
     /// Checks that `bytes` more bytes and `files` more files fit in the quota.
@@ -282,10 +282,10 @@ impl GrantedDir {
         let mut left = vec![String::new()];
         while let Some(path) = left.pop() {
             let way: Vec<_> = path.split('/').skip(1).collect();
-            if way.len() > DEPTH {
+            if way.len() > MAX_DEPTH {
                 return Err(Refusal::Limit);
             }
-            let dir = self.walk(&way)?;
+            let dir = self.open_dir(&way)?;
             let mut files = Vec::new();
             entries(dir.as_fd(), &mut |name, kind| {
                 match kind {
@@ -293,9 +293,9 @@ impl GrantedDir {
                     _ => files.push(name.to_owned()),
                 }
                 seen += 1;
-                seen <= ENTRIES
+                seen <= MAX_ENTRIES
             })?;
-            if seen > ENTRIES {
+            if seen > MAX_ENTRIES {
                 return Err(Refusal::Limit);
             }
             for name in files {

@@ -1,9 +1,9 @@
 //! The host's data of a running component, kept in its Store.
 
+mod cpu_meter;
 mod handles;
 mod imports;
 mod memory;
-mod stopwatch;
 mod streams;
 mod tick;
 
@@ -15,15 +15,14 @@ use rustc_hash::FxHashMap;
 use strowger::{ActorPath, ActorRef, ActorSystem, ReplyLane, Subscription, TimerKey, TopicError};
 use tokio::time::Instant;
 
-use self::handles::Handles;
+use self::cpu_meter::CpuMeter;
+pub(crate) use self::cpu_meter::{CpuLimits, Elapsed, ThreadInstant};
+use self::handles::HandleTable;
 pub(crate) use self::imports::link;
 use self::memory::MemoryLimiter;
-use self::stopwatch::Stopwatch;
-pub(crate) use self::stopwatch::{Bounds, Spent, ThreadInstant};
-use self::streams::Streams;
+use self::streams::ComponentStreams;
 use self::tick::CallState;
 pub(crate) use self::tick::{CallPlace, is_worker};
-use crate::bucket::Bucket;
 use crate::contract::Refusal;
 use crate::directory::Directory;
 use crate::fault::printable;
@@ -31,43 +30,44 @@ use crate::fault::printable;
 use crate::files::GrantedDir;
 use crate::guest_threads::TurnClock;
 use crate::host::Host;
-use crate::kv::Space;
-use crate::lines::LogLimits;
+use crate::kv::KvSpace;
 use crate::load::Image;
+use crate::log_limit::LogLimits;
 use crate::message::{Answer, ComponentMsg, Event, TaggedEvent, TimerDue};
 use crate::metric::{self, AUDIT};
-use crate::usage::Usage;
+use crate::token_bucket::TokenBucket;
+use crate::usage::ComponentUsage;
 
 /// The data of a component's Store. Each incarnation has one Store.
-pub(crate) struct Guest {
+pub(crate) struct StoreData {
     pub(crate) host: Host,
     pub(crate) image: Arc<Image>,
     pub(crate) memory: MemoryLimiter,
     pub(crate) env: ActorEnv,
-    handles: Handles,
-    sends: Bucket,
+    handles: HandleTable,
+    sends: TokenBucket,
     /// The latest line logged in the current call.
     last_line: Option<String>,
     /// The key-value space of the component, after its first use.
-    space: Option<Space>,
+    space: Option<KvSpace>,
     /// The directories opened so far.
     #[cfg(unix)]
     granted_dirs: FxHashMap<String, GrantedDir>,
-    writes: Bucket,
+    writes: TokenBucket,
     /// Start time of the current call, if it was needed.
     now: Option<Instant>,
     /// Processor time of the current call.
-    stopwatch: Stopwatch,
+    cpu_meter: CpuMeter,
     call: CallState,
     /// Processor time of the current call on guest threads.
     pub(crate) clock: Arc<TurnClock>,
     /// Processor usage of all incarnations of the component.
-    pub(crate) usage: Arc<Usage>,
+    pub(crate) usage: Arc<ComponentUsage>,
     /// Timers set in the current call.
     timers: Vec<(Duration, TimerDue)>,
     /// Asks and timers in progress by token, with the actor's timer for each.
     in_flight: FxHashMap<u64, Option<TimerKey>>,
-    pub(crate) streams: Streams,
+    pub(crate) streams: ComponentStreams,
     next_token: u64,
     subscriptions: Vec<(u64, Subscription)>,
     /// Subscriptions of the incarnation before passivation, until this one has subscribed again.
@@ -93,32 +93,32 @@ impl ActorEnv {
     }
 }
 
-impl Guest {
+impl StoreData {
     pub(crate) fn new(
         host: Host,
         image: Arc<Image>,
-        usage: Arc<Usage>,
+        usage: Arc<ComponentUsage>,
         env: ActorEnv,
         tokens: u64,
     ) -> Self {
         let limits = &image.manifest().limits;
         Self {
             memory: MemoryLimiter::new(limits),
-            handles: Handles::new(limits.handles),
-            sends: Bucket::new(limits.send_rate),
+            handles: HandleTable::new(limits.handles),
+            sends: TokenBucket::new(limits.send_rate),
             last_line: None,
             space: None,
             #[cfg(unix)]
             granted_dirs: FxHashMap::default(),
-            writes: Bucket::new(image.manifest().grant.kv.map_or(0, |kv| kv.rate)),
+            writes: TokenBucket::new(image.manifest().grant.kv.map_or(0, |kv| kv.rate)),
             now: None,
-            stopwatch: Stopwatch::new(),
+            cpu_meter: CpuMeter::new(),
             call: CallState::new(),
             clock: Arc::default(),
             usage,
             timers: Vec::new(),
             in_flight: FxHashMap::default(),
-            streams: Streams::default(),
+            streams: ComponentStreams::default(),
             next_token: tokens,
             subscriptions: Vec::new(),
             inherited: Vec::new(),
@@ -135,8 +135,8 @@ impl Guest {
 
     /// Records the actor's timer for an ask or a timer of the component.
     pub(crate) fn set_timer_key(&mut self, token: u64, timer: TimerKey) {
-        if let Some(noted) = self.in_flight.get_mut(&token) {
-            *noted = Some(timer);
+        if let Some(entry) = self.in_flight.get_mut(&token) {
+            *entry = Some(timer);
         }
     }
 
@@ -190,7 +190,7 @@ impl Guest {
 
     /// Renews the subscriptions after a failed upgrade, because the failed version may have
     /// replaced them.
-    pub(crate) fn subscribe_again(&mut self) {
+    pub(crate) fn renew_subscriptions(&mut self) {
         for (token, subscription) in mem::take(&mut self.subscriptions) {
             let pattern = subscription.pattern().to_owned();
             if let Ok(subscription) = self.env.subscribe(&pattern, token) {
@@ -206,8 +206,8 @@ impl Guest {
     }
 
     /// Returns the rate limiters of log lines caused by the component.
-    fn log(&self) -> &LogLimits {
-        self.usage.log()
+    fn log_limits(&self) -> &LogLimits {
+        self.usage.log_limits()
     }
 
     /// Returns the latest line logged in the current call.
@@ -220,7 +220,7 @@ impl Guest {
     fn log_denied(&mut self, grant: &'static str, what: &str) {
         metric::refused(&self.image.manifest().component.name, grant);
         let now = self.now();
-        if let Some(omitted) = self.log().audits.take(now) {
+        if let Some(omitted) = self.log_limits().audits.take(now) {
             let (component, what) = (&self.env.path, printable(what));
             tracing::warn!(target: AUDIT, %component, grant, what, omitted, "refused");
         }
@@ -241,24 +241,24 @@ impl Guest {
         if self.in_flight.len() >= self.image.manifest().limits.in_flight {
             return Err(Refusal::Limit);
         }
-        let token = self.token();
+        let token = self.new_token();
         self.in_flight.insert(token, None);
         Ok(token)
     }
 
     /// Returns a new token.
-    pub(crate) const fn token(&mut self) -> u64 {
+    pub(crate) const fn new_token(&mut self) -> u64 {
         let token = self.next_token;
         self.next_token += 1;
         token
     }
 }
 
-impl Drop for Guest {
+impl Drop for StoreData {
     /// Subscriptions end with an incarnation; the actor that holds them may continue.
     fn drop(&mut self) {
         let now = self.now();
-        self.log().settle(now);
+        self.log_limits().report_omitted(now);
         self.drop_inherited();
         for (_, subscription) in self.subscriptions.drain(..) {
             subscription.unsubscribe();

@@ -27,15 +27,15 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 pub(crate) use self::clock::TurnClock;
-use self::job::{Deliver, Job};
+use self::job::{DeliverOutcome, Job};
 use self::queue::RunQueue;
 use crate::host::Host;
 #[cfg(target_os = "linux")]
 use crate::seeded_bug::{Bug, seeded};
-use crate::usage::Usage;
+use crate::usage::ComponentUsage;
 
 /// Processor time after which a call yields to others that wait.
-pub(crate) const TURN: Duration = Duration::from_millis(2);
+pub(crate) const GUEST_TURN: Duration = Duration::from_millis(2);
 
 /// The guest threads of a host; they end with it.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ pub(crate) struct GuestThreads {
 /// The component whose call runs, and its context.
 pub(crate) struct JobContext {
     pub(crate) host: Host,
-    pub(crate) usage: Arc<Usage>,
+    pub(crate) usage: Arc<ComponentUsage>,
     pub(crate) clock: Arc<TurnClock>,
     /// The runtime that provides timers for the host functions of the call.
     pub(crate) runtime: Option<Handle>,
@@ -57,7 +57,7 @@ pub(crate) struct JobContext {
 
 /// The error returned when a call on a guest thread has no outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum NoOutcome {
+pub(crate) enum JobError {
     #[error("the operating system refused a thread")]
     NoThread,
     #[error("the host panicked during the call")]
@@ -85,11 +85,11 @@ impl GuestThreads {
         &self,
         context: JobContext,
         call: impl Future<Output = T> + Send + 'static,
-    ) -> Result<T, NoOutcome> {
+    ) -> Result<T, JobError> {
         let (done, outcome) = oneshot::channel();
         let call = Box::pin(async move {
             let outcome = call.await;
-            let deliver: Deliver = Box::new(move || {
+            let deliver: DeliverOutcome = Box::new(move || {
                 // The receiver may be gone; then the outcome is not needed.
                 let _ = done.send(outcome);
             });
@@ -97,13 +97,13 @@ impl GuestThreads {
         });
         let job = Job::new(context, call, &self.queue);
         self.start_thread()?;
-        let _waiter = Waiter(Arc::clone(&job));
+        let _waiter = AbandonOnDrop(Arc::clone(&job));
         job.start();
-        outcome.await.map_err(|_| NoOutcome::Panicked)
+        outcome.await.map_err(|_| JobError::Panicked)
     }
 
     /// Starts another thread, unless there are enough.
-    fn start_thread(&self) -> Result<(), NoOutcome> {
+    fn start_thread(&self) -> Result<(), JobError> {
         let mut threads = self.threads.lock();
         let enough = threads.len() >= self.most || !threads.is_empty() && self.queue.has_idle();
         if enough {
@@ -118,7 +118,7 @@ impl GuestThreads {
             Ok(thread) => threads.push(thread),
             Err(error) if threads.is_empty() => {
                 tracing::error!(%error, "cannot start guest threads");
-                return Err(NoOutcome::NoThread);
+                return Err(JobError::NoThread);
             }
             // The existing threads run the call.
             Err(_) => {}
@@ -142,9 +142,9 @@ impl Drop for GuestThreads {
 }
 
 /// The waiter for a call. If it is dropped before the outcome arrives, the call is abandoned.
-struct Waiter(Arc<Job>);
+struct AbandonOnDrop(Arc<Job>);
 
-impl Drop for Waiter {
+impl Drop for AbandonOnDrop {
     fn drop(&mut self) {
         self.0.abandon();
     }
@@ -166,7 +166,7 @@ fn lower_priority(nice: u8) {
     // On Linux this sets the priority of the calling thread. On failure the thread continues.
     let lowered = match nice {
         0 => Ok(()),
-        _ if seeded(Bug::GuestsAsUrgent) => Ok(()),
+        _ if seeded(Bug::GuestThreadsNotNiced) => Ok(()),
         nice => rustix::process::setpriority_process(None, nice.into()),
     };
     if let Err(error) = lowered {

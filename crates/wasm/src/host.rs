@@ -9,16 +9,18 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
-use crate::cache::{Cache, CodeDirectory};
+use crate::cache::{CodeCache, CodeDirectory};
 use crate::component::ComponentArgs;
+use crate::digest::Digest;
 use crate::directory::Directory;
 use crate::engine::{
-    Class, Engines, HostLimits, MAPS, ReserveError, Ticks, WAITING_MAPS, processors,
+    EngineClass, Engines, MAPS_PER_INSTANCE, MAPS_PER_WAITING_INSTANCE, TickerShared, processors,
 };
+pub use crate::engine::{HostLimits, OverBudgetAction, ReserveError};
 use crate::guest_threads::GuestThreads;
 use crate::kv::KvStore;
-use crate::lines::{LineLimiter, RATE};
-use crate::load::{self, Compiled, Image, Inspection, LoadError};
+use crate::load::{self, CompiledComponent, Image, Inspection, LoadError};
+use crate::log_limit::{LINES_PER_SECOND, LineLimiter};
 use crate::manifest::Manifest;
 use crate::metric;
 
@@ -31,7 +33,7 @@ struct HostInner {
     limits: HostLimits,
     engines: Engines,
     kv: KvStore,
-    cache: Mutex<Cache>,
+    cache: Mutex<CodeCache>,
     code_directory: Option<CodeDirectory>,
     compiled: AtomicU64,
     compilations: Arc<Semaphore>,
@@ -62,7 +64,7 @@ impl fmt::Debug for Host {
 /// of heavy components.
 type Capacity = [usize; 4];
 /// The limits of the same kinds, in `[components]`.
-const LIMITS: [&str; 4] = ["instances", "waiting", "maps", "stacks"];
+const CAPACITY_NAMES: [&str; 4] = ["instances", "waiting", "maps", "stacks"];
 
 /// The stats of a host at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,7 +97,7 @@ pub struct HostError(String);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("limit of {max} {limit} reached")]
 #[non_exhaustive]
-pub struct Full {
+pub struct CapacityError {
     /// The limit of [`HostLimits`] that is reached.
     pub limit: &'static str,
     /// The value of the limit.
@@ -114,8 +116,8 @@ impl Host {
     /// Creates a host whose components keep their data in this store.
     ///
     /// # Errors
-    /// If the system has no thread for the ticker, or the directory for compiled code is not
-    /// private to the user of the process.
+    /// If the system refuses the ticker thread, or the directory for compiled code is not private
+    /// to the user of the process.
     pub fn with_store(limits: HostLimits, kv: KvStore) -> Result<Self, HostError> {
         let code_directory = limits.cache.as_deref();
         let code_directory = code_directory.map(|path| CodeDirectory::open(path, limits.cached));
@@ -126,11 +128,11 @@ impl Host {
             compilations: Arc::new(Semaphore::new(limits.compilations.max(1))),
             engines,
             kv,
-            cache: Mutex::new(Cache::default()),
+            cache: Mutex::new(CodeCache::default()),
             code_directory,
             compiled: AtomicU64::new(0),
             limits,
-            audits: LineLimiter::new(RATE),
+            audits: LineLimiter::new(LINES_PER_SECOND),
             start: Instant::now(),
             reserved: Mutex::default(),
             guest_threads,
@@ -173,7 +175,7 @@ impl Host {
     }
 
     /// Returns the rate limiter of log lines about what is refused before a component is loaded.
-    pub(crate) fn audits(&self) -> &LineLimiter {
+    pub(crate) fn audit_lines(&self) -> &LineLimiter {
         &self.0.audits
     }
 
@@ -185,7 +187,7 @@ impl Host {
         &self.0.kv
     }
 
-    pub(crate) fn ticks(&self) -> &Ticks {
+    pub(crate) fn ticks(&self) -> &TickerShared {
         self.0.engines.ticks()
     }
 
@@ -194,18 +196,23 @@ impl Host {
     /// large components reserve nothing.
     ///
     /// # Errors
-    /// [`ReserveError`], which says how many instances would fit.
+    /// A [`ReserveError`] with the number of instances that would fit.
     pub fn reserve(&self) -> Result<(), ReserveError> {
-        let classes = [Class::SMALL, Class::COUNTING];
+        let classes = [EngineClass::SMALL, EngineClass::COUNTING];
         self.engines().reserve(&classes, self.limits())
     }
 
-    /// Like [`Host::reserve`], including the engine for [`Scripts`](crate::Scripts).
+    /// Like [`Host::reserve`], including the engine for
+    /// [`ScriptEngine`](crate::script::ScriptEngine).
     ///
     /// # Errors
-    /// [`ReserveError`], which says how many instances would fit.
+    /// A [`ReserveError`] with the number of instances that would fit.
     pub fn reserve_with_scripts(&self) -> Result<(), ReserveError> {
-        let classes = [Class::SMALL, Class::COUNTING, Class::SCRIPT];
+        let classes = [
+            EngineClass::SMALL,
+            EngineClass::COUNTING,
+            EngineClass::SCRIPT,
+        ];
         self.engines().reserve(&classes, self.limits())
     }
 
@@ -217,7 +224,7 @@ impl Host {
     /// Returns `true` while calls that exceeded their slice hold the maximum number of workers.
     /// Then no call begins on a worker.
     #[inline]
-    pub(crate) fn workers_are_held(&self) -> bool {
+    pub(crate) fn workers_are_occupied(&self) -> bool {
         self.0.overrunning.load(Ordering::Relaxed) >= self.0.max_overrunning
     }
 
@@ -229,9 +236,9 @@ impl Host {
         self.0.overrunning.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Reserves all of it or nothing: a refused caller that held a part for a moment would have
-    /// others refused who then wait, although there is capacity.
-    fn reserve_amounts(&self, wanted: Capacity) -> Result<Permit, Full> {
+    /// Reserves all amounts or none: if a refused caller held a part for a moment, others could be
+    /// refused, and wait, although there is capacity.
+    fn reserve_all(&self, wanted: Capacity) -> Result<CapacityPermit, CapacityError> {
         let limits = self.limits();
         let max = [
             limits.instances,
@@ -243,8 +250,8 @@ impl Host {
         for kind in 0..wanted.len() {
             let free = max[kind].saturating_sub(reserved[kind]);
             if wanted[kind] > free {
-                let (limit, max) = (LIMITS[kind], max[kind]);
-                return Err(Full { limit, max });
+                let (limit, max) = (CAPACITY_NAMES[kind], max[kind]);
+                return Err(CapacityError { limit, max });
             }
         }
         for (used, wanted) in reserved.iter_mut().zip(wanted) {
@@ -252,15 +259,16 @@ impl Host {
         }
         drop(reserved);
         let host = self.clone();
-        Ok(Permit {
+        Ok(CapacityPermit {
             host,
             amounts: wanted,
         })
     }
 
     /// Reserves a stack for a component that never waits, if one is free.
-    pub(crate) fn admit_stack(&self) -> Option<Permit> {
-        self.reserve_amounts([0, 0, WAITING_MAPS - MAPS, 1]).ok()
+    pub(crate) fn reserve_stack(&self) -> Option<CapacityPermit> {
+        self.reserve_all([0, 0, MAPS_PER_WAITING_INSTANCE - MAPS_PER_INSTANCE, 1])
+            .ok()
     }
 
     pub(crate) fn start(&self) -> Instant {
@@ -271,21 +279,21 @@ impl Host {
     /// seconds. Compiled code is found in the cache by its hash.
     ///
     /// # Errors
-    /// [`LoadError`].
+    /// A [`LoadError`] with the first check that failed, such as the imports that are not granted.
     pub fn load_blocking(&self, bytes: &[u8], manifest: Manifest) -> Result<Image, LoadError> {
         let manifest = manifest.resolved();
         let digest = load::check(self, bytes, &manifest)?;
-        let class = Class::of(&manifest.limits, self.limits());
+        let class = EngineClass::of(&manifest.limits, self.limits());
         self.compiled(digest, class, bytes)?
             .image(self, digest, manifest)
     }
 
     fn compiled(
         &self,
-        digest: crate::Digest,
-        class: Class,
+        digest: Digest,
+        class: EngineClass,
         bytes: &[u8],
-    ) -> Result<Arc<Compiled>, LoadError> {
+    ) -> Result<Arc<CompiledComponent>, LoadError> {
         if let Some(compiled) = self.0.cache.lock().get((digest, class)) {
             return Ok(compiled);
         }
@@ -299,7 +307,8 @@ impl Host {
     /// finished.
     ///
     /// # Errors
-    /// [`LoadError`].
+    /// A [`LoadError`] with the first check that failed; [`LoadError::Slow`] after
+    /// [`HostLimits::compilation`].
     pub async fn load(&self, bytes: Vec<u8>, manifest: Manifest) -> Result<Image, LoadError> {
         self.load_watched(bytes, manifest, |_| {}).await
     }
@@ -309,7 +318,7 @@ impl Host {
     /// progress finishes and is cached.
     ///
     /// # Errors
-    /// [`LoadError`].
+    /// As [`Host::load`].
     pub async fn load_watched(
         &self,
         bytes: Vec<u8>,
@@ -342,32 +351,36 @@ impl Host {
     /// grant.
     ///
     /// # Errors
-    /// [`LoadError`], except for imports that are not granted.
+    /// As [`Host::load_blocking`], except for imports that are not granted.
     pub fn inspect(&self, bytes: &[u8], manifest: &Manifest) -> Result<Inspection, LoadError> {
         let digest = load::check(self, bytes, manifest)?;
-        let class = Class::of(&manifest.limits, self.limits());
+        let class = EngineClass::of(&manifest.limits, self.limits());
         let compiled = self.compiled(digest, class, bytes)?;
         Ok(compiled.inspect(bytes, manifest, class))
     }
 
     /// Reserves capacity for one component.
-    pub(crate) fn admit(&self, waits: bool) -> Result<Permit, Full> {
-        let maps = if waits { WAITING_MAPS } else { MAPS };
-        self.reserve_amounts([1, usize::from(waits), maps, 0])
+    pub(crate) fn reserve_instance(&self, waits: bool) -> Result<CapacityPermit, CapacityError> {
+        let maps = if waits {
+            MAPS_PER_WAITING_INSTANCE
+        } else {
+            MAPS_PER_INSTANCE
+        };
+        self.reserve_all([1, usize::from(waits), maps, 0])
     }
 
     /// Reserves capacity for one script realm, which has a stack of its own.
-    pub(crate) fn admit_realm(&self) -> Result<Permit, Full> {
-        self.reserve_amounts([1, 0, WAITING_MAPS, 0])
+    pub(crate) fn reserve_realm(&self) -> Result<CapacityPermit, CapacityError> {
+        self.reserve_all([1, 0, MAPS_PER_WAITING_INSTANCE, 0])
     }
 
     /// Waits for capacity for one component and reserves it.
-    pub(crate) async fn wait_for_capacity(&self, waits: bool) -> Permit {
+    pub(crate) async fn wait_for_capacity(&self, waits: bool) -> CapacityPermit {
         let mut freed = pin!(self.0.freed.notified());
         loop {
             // Registered before the attempt, so that a release in between is not missed.
             freed.as_mut().enable();
-            if let Ok(permit) = self.admit(waits) {
+            if let Ok(permit) = self.reserve_instance(waits) {
                 return permit;
             }
             freed.as_mut().await;
@@ -378,20 +391,25 @@ impl Host {
     /// Creates a component that is ready to start, with reserved capacity.
     ///
     /// # Errors
-    /// [`Full`], which names the limit.
-    pub fn component(&self, image: Image, directory: &Directory) -> Result<ComponentArgs, Full> {
+    /// A [`CapacityError`] if [`HostLimits::instances`], [`HostLimits::waiting`] or
+    /// [`HostLimits::maps`] is reached.
+    pub fn component(
+        &self,
+        image: Image,
+        directory: &Directory,
+    ) -> Result<ComponentArgs, CapacityError> {
         ComponentArgs::new(self.clone(), Arc::new(image), directory.clone())
     }
 }
 
 /// Reserved capacity for one component; released on drop.
 #[derive(Debug)]
-pub(crate) struct Permit {
+pub(crate) struct CapacityPermit {
     host: Host,
     amounts: Capacity,
 }
 
-impl Drop for Permit {
+impl Drop for CapacityPermit {
     fn drop(&mut self) {
         let mut reserved = self.host.0.reserved.lock();
         for (used, amount) in reserved.iter_mut().zip(self.amounts) {

@@ -19,21 +19,21 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
-use self::disk::DiskTable;
-use self::memory::MemoryTable;
+use self::disk::DiskBackend;
+use self::memory::MemoryBackend;
 use crate::contract::{Payload, Refusal};
 use crate::manifest::KvGrant;
 
 /// The store for what components keep beyond an incarnation. A clone is the same store.
 #[derive(Clone)]
-pub struct KvStore(Arc<KvInner>);
+pub struct KvStore(Arc<KvStoreInner>);
 
-struct KvInner {
-    table: Box<dyn Table>,
-    spaces: Mutex<FxHashMap<Arc<str>, SharedUsage>>,
+struct KvStoreInner {
+    table: Box<dyn Backend>,
+    spaces: Mutex<FxHashMap<Arc<str>, SharedKvUsage>>,
 }
 
-type SharedUsage = Arc<Mutex<Option<SpaceUsage>>>;
+type SharedKvUsage = Arc<Mutex<Option<KvUsage>>>;
 
 /// The error returned when a store cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -69,8 +69,8 @@ impl Default for KvStore {
 }
 
 impl KvStore {
-    fn new(table: impl Table + 'static) -> Self {
-        Self(Arc::new(KvInner {
+    fn new(table: impl Backend + 'static) -> Self {
+        Self(Arc::new(KvStoreInner {
             table: Box::new(table),
             spaces: Mutex::default(),
         }))
@@ -79,26 +79,27 @@ impl KvStore {
     /// Creates a store in memory, which ends with the process.
     #[must_use]
     pub fn memory() -> Self {
-        Self::new(MemoryTable::default())
+        Self::new(MemoryBackend::default())
     }
 
     /// Opens a store in a directory, which is created if it does not exist. Written data survives
     /// the end of the process, however it ends.
     ///
     /// # Errors
-    /// [`KvError`].
+    /// [`KvError::Locked`] if another process uses the directory, [`KvError::Unusable`] if it
+    /// cannot be read or written.
     pub fn open(folder: impl AsRef<Path>) -> Result<Self, KvError> {
-        DiskTable::open(folder.as_ref()).map(Self::new)
+        DiskBackend::open(folder.as_ref()).map(Self::new)
     }
 
     /// Returns the space of a name.
-    pub(crate) fn space(&self, name: &str) -> Space {
+    pub(crate) fn space(&self, name: &str) -> KvSpace {
         let mut spaces = self.0.spaces.lock();
         let usage = match spaces.get(name) {
             Some(usage) => Arc::clone(usage),
             None => Arc::clone(spaces.entry(Arc::from(name)).or_default()),
         };
-        Space {
+        KvSpace {
             store: self.clone(),
             prefix: [name.as_bytes(), b"\0"].concat(),
             usage,
@@ -107,7 +108,7 @@ impl KvStore {
 }
 
 /// The backend of a store: a table with ordered keys.
-trait Table: fmt::Debug + Send + Sync {
+trait Backend: fmt::Debug + Send + Sync {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, BackendError>;
 
     /// Returns the size of a value in bytes.
@@ -139,49 +140,49 @@ impl From<BackendError> for Refusal {
 
 /// The usage of a space.
 #[derive(Debug, Clone, Copy, Default)]
-struct SpaceUsage {
+struct KvUsage {
     bytes: usize,
     keys: usize,
 }
 
 /// Size that each entry counts in addition to key and value, so that many tiny keys do not bypass
 /// the quota.
-const ENTRY: usize = 64;
+const ENTRY_OVERHEAD: usize = 64;
 /// Maximum length of a key in bytes.
-const KEY: usize = 256;
+const MAX_KEY: usize = 256;
 /// Maximum number of keys per listing.
-const LIST: u32 = 1000;
+const MAX_LISTED: u32 = 1000;
 /// Key prefixes: entries of the component, and the state that its host saves.
-const OWN: u8 = b'k';
-const STATE: u8 = b's';
+const OWN_KIND: u8 = b'k';
+const STATE_KIND: u8 = b's';
 
 /// The space of one component.
 #[derive(Debug)]
-pub(crate) struct Space {
+pub(crate) struct KvSpace {
     store: KvStore,
     prefix: Vec<u8>,
-    usage: SharedUsage,
+    usage: SharedKvUsage,
 }
 
-impl Space {
-    fn table(&self) -> &dyn Table {
+impl KvSpace {
+    fn table(&self) -> &dyn Backend {
         &*self.store.0.table
     }
 
     fn key(&self, kind: u8, key: &str) -> Result<Vec<u8>, Refusal> {
-        if key.len() > KEY {
+        if key.len() > MAX_KEY {
             return Err(Refusal::Limit);
         }
         Ok([&self.prefix[..], &[kind], key.as_bytes()].concat())
     }
 
     pub(crate) fn get(&self, key: &str) -> Result<Option<Vec<u8>>, Refusal> {
-        let key = self.key(OWN, key)?;
+        let key = self.key(OWN_KIND, key)?;
         Ok(self.table().get(&key)?)
     }
 
     pub(crate) fn set(&self, key: &str, value: &[u8], quota: &KvGrant) -> Result<(), Refusal> {
-        let key = self.key(OWN, key)?;
+        let key = self.key(OWN_KIND, key)?;
         let mut used = self.usage.lock();
         self.write(&mut used, &key, Some(value), quota)
     }
@@ -194,7 +195,7 @@ impl Space {
         value: Option<&[u8]>,
         quota: &KvGrant,
     ) -> Result<bool, Refusal> {
-        let key = self.key(OWN, key)?;
+        let key = self.key(OWN_KIND, key)?;
         let mut used = self.usage.lock();
         if self.table().get(&key)?.as_deref() != expected {
             return Ok(false);
@@ -204,7 +205,7 @@ impl Space {
     }
 
     pub(crate) fn remove(&self, key: &str, quota: &KvGrant) -> Result<bool, Refusal> {
-        let key = self.key(OWN, key)?;
+        let key = self.key(OWN_KIND, key)?;
         let mut used = self.usage.lock();
         let there = self.table().size(&key)?.is_some();
         self.write(&mut used, &key, None, quota)?;
@@ -217,10 +218,10 @@ impl Space {
         after: &str,
         most: u32,
     ) -> Result<Vec<String>, Refusal> {
-        let begin = self.key(OWN, prefix)?;
-        let from = begin.clone().max(self.key(OWN, after)?);
-        let (skip, at) = (self.key(OWN, after)?, self.prefix.len() + 1);
-        let most = most.min(LIST) as usize;
+        let begin = self.key(OWN_KIND, prefix)?;
+        let from = begin.clone().max(self.key(OWN_KIND, after)?);
+        let (skip, at) = (self.key(OWN_KIND, after)?, self.prefix.len() + 1);
+        let most = most.min(MAX_LISTED) as usize;
         let mut keys = Vec::new();
         if most == 0 {
             return Ok(keys);
@@ -237,7 +238,7 @@ impl Space {
 
     /// Returns the saved state of the component, with the version of its format.
     pub(crate) fn saved_state(&self) -> Result<Option<(u32, Payload)>, Refusal> {
-        let key = self.key(STATE, "")?;
+        let key = self.key(STATE_KIND, "")?;
         let saved = self.table().get(&key)?;
         Ok(saved.as_deref().and_then(|saved| {
             let (version, state) = saved.split_first_chunk()?;
@@ -252,7 +253,7 @@ impl Space {
         state: &[u8],
         quota: &KvGrant,
     ) -> Result<(), Refusal> {
-        let key = self.key(STATE, "")?;
+        let key = self.key(STATE_KIND, "")?;
         let value = [&version.to_le_bytes(), state].concat();
         let mut used = self.usage.lock();
         self.write(&mut used, &key, Some(&value), quota)
@@ -261,7 +262,7 @@ impl Space {
     /// Writes within the quota. A write that does not increase the usage always succeeds.
     fn write(
         &self,
-        used: &mut Option<SpaceUsage>,
+        used: &mut Option<KvUsage>,
         key: &[u8],
         value: Option<&[u8]>,
         quota: &KvGrant,
@@ -270,9 +271,9 @@ impl Space {
             Some(used) => used,
             None => self.measure()?,
         };
-        let cost = |value: usize| key.len() - self.prefix.len() + value + ENTRY;
+        let cost = |value: usize| key.len() - self.prefix.len() + value + ENTRY_OVERHEAD;
         let old = self.table().size(key)?;
-        let next = SpaceUsage {
+        let next = KvUsage {
             bytes: now.bytes - old.map_or(0, cost) + value.map_or(0, |value| cost(value.len())),
             keys: now.keys - usize::from(old.is_some()) + usize::from(value.is_some()),
         };
@@ -293,11 +294,11 @@ impl Space {
     }
 
     /// Measures the usage: at the first write to each space in a process, and after a failure.
-    fn measure(&self) -> Result<SpaceUsage, BackendError> {
-        let mut used = SpaceUsage::default();
+    fn measure(&self) -> Result<KvUsage, BackendError> {
+        let mut used = KvUsage::default();
         self.table()
             .scan(&self.prefix, &self.prefix, &mut |key, value| {
-                used.bytes += key.len() - self.prefix.len() + value + ENTRY;
+                used.bytes += key.len() - self.prefix.len() + value + ENTRY_OVERHEAD;
                 used.keys += 1;
                 true
             })?;

@@ -1,8 +1,32 @@
 //! WebAssembly components as supervised actors.
 //!
-//! A *component* is WebAssembly code that the node does not have to trust. A [`Host`] loads it with
-//! a [`Manifest`], which names its grants and its limits. It starts as a [`ComponentActor`], a leaf
-//! of the supervision tree, and is messaged, restarted and stopped like every other actor.
+//! For programs that run plug-ins they do not trust: a *component* is sandboxed WebAssembly with a
+//! [`Manifest`], which lists its grants and its limits. A [`Host`] compiles it, and a
+//! [`ComponentRegistry`] runs it as a [`ComponentActor`] below a supervisor. It is messaged,
+//! restarted, upgraded and stopped like every other actor.
+//!
+//! ```
+//! use strowger::ActorSystem;
+//! use strowger_wasm::{Call, ComponentRegistry, Host, HostLimits, Manifest};
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/components/echo.wasm");
+//! let system = ActorSystem::new("node")?;
+//! let host = Host::new(HostLimits::default())?;
+//! let registry = ComponentRegistry::start(&system, "components", &host).await?;
+//!
+//! let manifest = Manifest::parse("[component]\nname = \"echo\"\n[limits]\nmemory = \"2MiB\"")?;
+//! let image = host.load(std::fs::read(file)?, manifest).await?;
+//! let echo = registry.deploy(image).await?;
+//!
+//! let answer = echo.ask(Call(b"hello"[..].into())).await??;
+//! assert_eq!(&*answer, b"hello");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! From the bytes of a component to its actor:
 //!
 //! ```text
 //!  bytes + manifest ─▶ Host::load ─▶ Image ─▶ Host::component ─▶ ComponentArgs ─▶ tree
@@ -11,13 +35,21 @@
 //!                       check grants                              incarnations     incarnation
 //! ```
 //!
+//! # Modules
+//!
+//! The root has the names of a first program. The others are in [`manifest`] (grants, limits and
+//! caps), [`host`] and [`load`] (limits of the host, loading and inspection), [`registry`]
+//! (deployments and upgrades), [`component`] (the actor and its stats), [`message`] and
+//! [`directory`] (messages between components and native actors), [`kv`] (storage), [`signature`]
+//! (signed components), [`fault`], and [`script`] (untrusted JavaScript).
+//!
 //! # Guarantees
 //!
 //! - **Access is denied unless granted**: a component that imports more than its manifest grants is
 //!   not loaded, and the error names the missing grant.
 //! - **No version widens its own access**: a [`ComponentRegistry`] shows the difference at each
-//!   upgrade, and wider access has to be allowed. [`Caps`] and [`Trust`] bound what any manifest
-//!   can ask for.
+//!   upgrade, and wider access has to be allowed. [`ManifestCaps`](manifest::ManifestCaps) and
+//!   [`TrustPolicy`](signature::TrustPolicy) bound what any manifest can ask for.
 //! - **A fault ends an incarnation, not the host**: a trap, a call that computes for too long, or
 //!   memory beyond the limit. The Store is dropped, and the supervisor gets a [`Fault`] that names
 //!   the cause.
@@ -33,52 +65,38 @@
 //! The contract is `wit/component.wit`. The guide to components describes how to write, run and
 //! upgrade one.
 
-mod bucket;
 mod cache;
-mod component;
+pub mod component;
 mod contract;
 mod digest;
-mod directory;
+pub mod directory;
 mod engine;
-mod fault;
+pub mod fault;
 #[cfg(unix)]
 mod files;
 mod guest;
 mod guest_threads;
-mod host;
-mod kv;
-mod lines;
-mod load;
-mod manifest;
-mod message;
+pub mod host;
+pub mod kv;
+pub mod load;
+mod log_limit;
+pub mod manifest;
+pub mod message;
 mod metric;
-mod registry;
-mod script;
+pub mod registry;
+pub mod script;
 mod seeded_bug;
-mod signature;
+pub mod signature;
 mod sync;
+mod token_bucket;
 mod trust;
 mod usage;
 
-pub use component::{ComponentActor, ComponentArgs, ComponentInfo, Stage};
-pub use contract::Payload;
-pub use digest::Digest;
-pub use directory::{Directory, Door, Waiting};
-pub use engine::{Excess, HostLimits, ReserveError};
-pub use fault::{Fault, FaultKind, Phase};
-pub use host::{Full, Host, HostError, HostInfo, LoadStage};
-pub use kv::{KvError, KvStore};
-pub use load::{Denied, Image, Inspection, LoadError};
-pub use manifest::{
-    Bound, Caps, Change, ChangeKind, Excessive, FilesCaps, FilesGrant, Grant, Identity, KvCaps,
-    KvGrant, Limits, Manifest, ManifestError, Pattern, RestartKind, RestartRule, RunRule, Share,
-    StateMode, StateRule,
-};
-pub use message::{Answer, Call, CallError, ComponentMsg, Event, Health, Message, Open, Upgrade};
-pub use registry::{ComponentRegistry, Deployed, RegistryError, Widening};
-pub use script::{
-    Answering, Realm, RealmError, RunError, RunLimits, ScriptCaller, ScriptFunction, ScriptLimit,
-    Scripts, Task,
-};
-pub use signature::{Signature, Signer, SigningKey, Statement};
-pub use trust::Trust;
+pub use component::{ComponentActor, ComponentArgs};
+pub use directory::Directory;
+pub use fault::Fault;
+pub use host::{Host, HostLimits};
+pub use load::{Image, LoadError};
+pub use manifest::Manifest;
+pub use message::{Answer, Call, CallError, Message, Payload};
+pub use registry::ComponentRegistry;

@@ -6,16 +6,16 @@ use std::fmt;
 use tokio::time::Instant;
 use wasmtime::component::{Component, InstancePre, Linker};
 
-use crate::contract::{Exports, PACKAGE, VERSION};
-use crate::digest::Digest;
-use crate::engine::Class;
+use crate::contract::{ActorExports, PACKAGE, VERSION};
+pub use crate::digest::Digest;
+use crate::engine::EngineClass;
 use crate::fault::printable;
-use crate::guest::{Guest, link};
+use crate::guest::{StoreData, link};
 use crate::host::Host;
-use crate::lines::RATE;
-use crate::manifest::{Excessive, Manifest, ManifestError, StateMode};
+use crate::log_limit::LINES_PER_SECOND;
+use crate::manifest::{CapExceeded, Manifest, ManifestError, StateMode};
 use crate::metric::{self, AUDIT};
-use crate::signature::Signer;
+use crate::signature::SignerKey;
 use crate::trust::audit;
 
 /// The error returned when a component cannot be loaded.
@@ -27,7 +27,7 @@ pub enum LoadError {
     Manifest(#[from] ManifestError),
     /// The manifest asks for more than the host allows.
     #[error(transparent)]
-    Excessive(#[from] Excessive),
+    CapExceeded(#[from] CapExceeded),
     /// The hash of the component differs from the one that the manifest pins.
     #[error("the component's SHA-256 is {found}, but its manifest pins {pinned}")]
     Digest {
@@ -48,19 +48,19 @@ pub enum LoadError {
     #[error(
         "{}, but the node accepts only components signed by {trusted} \
          (`components.trust.signers`)",
-        of(.signer.as_ref())
+        signer_text(.signer.as_ref())
     )]
     Untrusted {
         /// The signer that the manifest names.
-        signer: Option<Signer>,
+        signer: Option<SignerKey>,
         /// The names of the trusted signers.
         trusted: String,
     },
     /// The component is larger than the host allows.
-    #[error("the component is {octets} bytes, limit is {max}")]
+    #[error("the component is {size} bytes, limit is {max}")]
     Size {
         /// Its size in bytes.
-        octets: usize,
+        size: usize,
         /// The limit of the host.
         max: usize,
     },
@@ -80,8 +80,8 @@ pub enum LoadError {
         text: String,
     },
     /// The component has imports that are not granted.
-    #[error("imports not granted: {}", show(.0))]
-    Denied(Vec<Denied>),
+    #[error("imports not granted: {}", denied_list(.0))]
+    Denied(Vec<DeniedImport>),
     /// A required export is missing, or has other types.
     #[error("missing export {missing}")]
     Export {
@@ -113,29 +113,29 @@ pub enum LoadError {
 /// An import that is denied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Denied {
+pub struct DeniedImport {
     /// The import.
     pub import: String,
     /// The grant that is missing, or the change that the component needs.
     pub needs: &'static str,
 }
 
-impl Denied {
+impl DeniedImport {
     /// Returns `true` if a manifest can grant it; `false` if the host does not have the interface.
     #[must_use]
     pub fn is_grantable(&self) -> bool {
-        Compiled::interface(&self.import) != self.import
+        CompiledComponent::interface(&self.import) != self.import
     }
 }
 
-fn of(signer: Option<&Signer>) -> String {
+fn signer_text(signer: Option<&SignerKey>) -> String {
     match signer {
         Some(signer) => format!("the component names the signer {signer}"),
         None => "the component names no signer".to_owned(),
     }
 }
 
-fn show(denied: &[Denied]) -> String {
+fn denied_list(denied: &[DeniedImport]) -> String {
     /// A component can have any number of imports; the error shows this many.
     const SHOWN: usize = 16;
     let shown = denied.iter().take(SHOWN);
@@ -154,9 +154,9 @@ pub struct Inspection {
     /// The hash of the component.
     pub digest: Digest,
     /// The signer that the manifest names, if any; the signature was checked.
-    pub signer: Option<Signer>,
+    pub signer: Option<SignerKey>,
     /// Size of the component in bytes.
-    pub octets: usize,
+    pub size: usize,
     /// The imports; for each denied one, the grant that is missing.
     pub imports: Vec<(String, Option<&'static str>)>,
     /// The grants of the manifest, used or not.
@@ -173,7 +173,7 @@ impl Inspection {
     /// Returns the imports that no manifest can grant, because the host does not have them.
     pub fn ungrantable(&self) -> impl Iterator<Item = &str> {
         let imports = self.imports.iter().map(|(import, _)| import.as_str());
-        imports.filter(|import| Compiled::interface(import) == *import)
+        imports.filter(|import| CompiledComponent::interface(import) == *import)
     }
 }
 
@@ -185,8 +185,8 @@ pub struct Image {
     digest: Digest,
     waits: bool,
     streams: bool,
-    pub(crate) exports: Exports,
-    pub(crate) pre: InstancePre<Guest>,
+    pub(crate) exports: ActorExports,
+    pub(crate) pre: InstancePre<StoreData>,
 }
 
 impl fmt::Debug for Image {
@@ -226,7 +226,7 @@ impl Image {
 
 /// Compiled code, which can be used with several manifests.
 #[derive(Clone)]
-pub(crate) struct Compiled {
+pub(crate) struct CompiledComponent {
     component: Component,
     imports: Vec<String>,
     exports: Vec<String>,
@@ -237,17 +237,17 @@ pub(crate) struct Compiled {
 pub(crate) fn compile(
     host: &Host,
     digest: Digest,
-    class: Class,
+    class: EngineClass,
     bytes: &[u8],
-) -> Result<Compiled, LoadError> {
+) -> Result<CompiledComponent, LoadError> {
     let directory = host.code_directory();
     let limits = host.limits();
     let engine = host.engines().get(class, limits);
     let engine = engine.map_err(|text| LoadError::Host { text })?;
     if let Some(component) = directory.and_then(|directory| directory.read(engine, digest, class)) {
-        return Ok(Compiled::of(component));
+        return Ok(CompiledComponent::of(component));
     }
-    if bytes.starts_with(MODULE) {
+    if bytes.starts_with(CORE_MODULE_MAGIC) {
         return Err(LoadError::Module);
     }
     let component = Component::new(engine, bytes).map_err(|error| compile_error(&error))?;
@@ -255,11 +255,11 @@ pub(crate) fn compile(
     if let Some(directory) = directory {
         directory.write(&component, digest, class);
     }
-    Ok(Compiled::of(component))
+    Ok(CompiledComponent::of(component))
 }
 
 /// The first bytes of a core module; a component has a different version number after the magic.
-const MODULE: &[u8] = b"\0asm\x01\0\0\0";
+const CORE_MODULE_MAGIC: &[u8] = b"\0asm\x01\0\0\0";
 
 /// Classifies an error of the engine. Errors of the pool have no type of their own, but their texts
 /// name the limits, which never occur in texts of the validator.
@@ -294,7 +294,7 @@ pub(crate) fn check(host: &Host, bytes: &[u8], manifest: &Manifest) -> Result<Di
     let max = host.limits().component;
     if bytes.len() > max {
         return Err(LoadError::Size {
-            octets: bytes.len(),
+            size: bytes.len(),
             max,
         });
     }
@@ -313,7 +313,7 @@ pub(crate) fn check(host: &Host, bytes: &[u8], manifest: &Manifest) -> Result<Di
 }
 
 /// Returns the advice for an import that no host has and no manifest can grant.
-fn foreign(import: &str) -> &'static str {
+fn advice(import: &str) -> &'static str {
     if import.starts_with("wasi:") {
         return "to be built without WASI, which the host does not provide";
     }
@@ -324,15 +324,15 @@ fn foreign(import: &str) -> &'static str {
 }
 
 /// Logs the denied imports. If there are too many, the last line counts the rest.
-fn log_denied(host: &Host, component: &str, refused: &[Denied]) {
+fn log_denied(host: &Host, component: &str, refused: &[DeniedImport]) {
     const GRANT: &str = "import";
-    let (now, lines) = (Instant::now(), host.audits());
-    let most = RATE as usize;
+    let (now, lines) = (Instant::now(), host.audit_lines());
+    let most = LINES_PER_SECOND as usize;
     let each = match refused.len() > most {
         true => most - 1,
         false => refused.len(),
     };
-    for Denied { import, needs } in &refused[..each] {
+    for DeniedImport { import, needs } in &refused[..each] {
         if let Some(omitted) = lines.take(now) {
             let (grant, what) = (GRANT, printable(import));
             tracing::warn!(target: AUDIT, component, grant, what, needs, omitted, "refused");
@@ -350,7 +350,7 @@ fn log_denied(host: &Host, component: &str, refused: &[Denied]) {
     }
 }
 
-impl Compiled {
+impl CompiledComponent {
     fn of(component: Component) -> Self {
         let (kind, engine) = (component.component_type(), component.engine());
         let imports = kind.imports(engine).map(|(name, _)| name.to_owned());
@@ -389,7 +389,7 @@ impl Compiled {
         let each = self.imports.iter().map(|import| {
             let interface = Self::interface(import);
             let missing = match interface == import {
-                true => Some(foreign(import)),
+                true => Some(advice(import)),
                 false => manifest.grant.missing(interface, configured),
             };
             (import.clone(), missing)
@@ -398,18 +398,23 @@ impl Compiled {
     }
 
     fn waits(&self) -> bool {
-        self.wants("rpc")
+        self.imports_interface("rpc")
     }
 
-    fn wants(&self, interface: &str) -> bool {
+    fn imports_interface(&self, interface: &str) -> bool {
         let mut imports = self.imports.iter();
         imports.any(|import| Self::interface(import) == interface)
     }
 
-    pub(crate) fn inspect(&self, bytes: &[u8], manifest: &Manifest, class: Class) -> Inspection {
+    pub(crate) fn inspect(
+        &self,
+        bytes: &[u8],
+        manifest: &Manifest,
+        class: EngineClass,
+    ) -> Inspection {
         Inspection {
             digest: Digest::of(bytes),
-            octets: bytes.len(),
+            size: bytes.len(),
             signer: manifest.component.signer,
             imports: self.imports(manifest),
             grants: manifest.grant.list(),
@@ -429,13 +434,13 @@ impl Compiled {
         let refused = self
             .imports(&manifest)
             .into_iter()
-            .filter_map(|(import, needs)| needs.map(|needs| Denied { import, needs }));
+            .filter_map(|(import, needs)| needs.map(|needs| DeniedImport { import, needs }));
         let refused: Vec<_> = refused.collect();
         if !refused.is_empty() {
             log_denied(host, &manifest.component.name, &refused);
             return Err(LoadError::Denied(refused));
         }
-        let exports = Exports::find(&self.component);
+        let exports = ActorExports::find(&self.component);
         let exports = exports.map_err(|missing| LoadError::Export { missing })?;
         let unfit = |key, interface| Err(LoadError::Unfit { key, interface });
         if manifest.state.mode != StateMode::None && !exports.is_stateful() {
@@ -457,7 +462,7 @@ impl Compiled {
         Ok(Image {
             settings: manifest.settings(),
             waits: self.waits(),
-            streams: self.wants("streams"),
+            streams: self.imports_interface("streams"),
             manifest,
             digest,
             exports,

@@ -7,10 +7,10 @@
 mod amounts;
 mod caps;
 mod change;
+mod compare;
 mod grant;
 mod path;
 mod range;
-mod reach;
 mod share;
 mod signed_text;
 
@@ -21,15 +21,15 @@ use std::time::Duration;
 use serde::Deserialize;
 use strowger::{Backoff, Restart};
 
-pub use self::caps::{Bound, Caps, Excessive, FilesCaps, KvCaps};
-pub use self::change::{Change, ChangeKind};
-pub use self::grant::{FilesGrant, Grant, KvGrant, Pattern};
+pub use self::caps::{CapBound, CapExceeded, FilesCaps, KvCaps, ManifestCaps};
+pub use self::change::{AccessChange, AccessChangeKind};
+pub use self::grant::{FilesGrant, Grant, KvGrant, NamePattern};
 #[cfg(all(test, unix))]
 pub(crate) use self::path::resolve;
-pub use self::share::Share;
+pub use self::share::CpuShare;
 use self::signed_text::SignedText;
 use crate::digest::Digest;
-use crate::signature::{Signature, Signer, Statement};
+use crate::signature::{Signature, SignerKey, Statement};
 
 /// The manifest of a component.
 ///
@@ -53,17 +53,17 @@ use crate::signature::{Signature, Signer, Statement};
 /// assert_eq!(manifest.component.name, "counter");
 /// assert_eq!(manifest.limits.memory, 1 << 20);
 /// assert!(manifest.grant.request.is_empty());
-/// # Ok::<(), strowger_wasm::ManifestError>(())
+/// # Ok::<(), strowger_wasm::manifest::ManifestError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Manifest {
     /// The identity of the component.
-    pub component: Identity,
+    pub component: ComponentIdentity,
     /// Its limits.
     #[serde(default)]
-    pub limits: Limits,
+    pub limits: ComponentLimits,
     /// Its grants.
     #[serde(default)]
     pub grant: Grant,
@@ -84,11 +84,11 @@ pub struct Manifest {
     signed_text: SignedText,
 }
 
-/// The identity of a component.
+/// The identity of a component; `[component]` in its manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
-pub struct Identity {
+pub struct ComponentIdentity {
     /// The name: its address for others, and its key in the supervision tree. Letters, digits, `-`,
     /// `_` and `.`.
     pub name: String,
@@ -100,17 +100,17 @@ pub struct Identity {
     pub sha256: Option<Digest>,
     /// The public key that must have signed the manifest and the component.
     #[serde(default)]
-    pub signer: Option<Signer>,
+    pub signer: Option<SignerKey>,
     /// The signature of this signer.
     #[serde(default)]
     pub signature: Option<Signature>,
 }
 
-/// The limits of a component. Sizes are in bytes.
+/// The limits of a component; `[limits]` in its manifest. Sizes are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
-pub struct Limits {
+pub struct ComponentLimits {
     /// Maximum size of all linear memories together.
     #[serde(deserialize_with = "strowger::deserialize_size")]
     pub memory: usize,
@@ -150,10 +150,10 @@ pub struct Limits {
     /// that is less.
     pub weight: Option<u32>,
     /// Share of a processor that it may use. The default is the maximum of the node.
-    pub cpu: Option<Share>,
+    pub cpu: Option<CpuShare>,
 }
 
-/// The rule for restarts after a fault.
+/// The rule for restarts after a fault; `[restart]` in the manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
@@ -162,7 +162,7 @@ pub struct RestartRule {
     pub kind: RestartKind,
     /// Maximum number of faults within `period`; with one more the component is quarantined.
     pub intensity: u32,
-    /// See `intensity`.
+    /// The period in which faults count towards `intensity`.
     #[serde(deserialize_with = "strowger::deserialize_duration")]
     pub period: Duration,
     /// Backoff before the second restart in a row; it doubles from there. The first restart is
@@ -190,7 +190,7 @@ pub enum RestartKind {
     Temporary,
 }
 
-/// The rule for state that outlives a fault.
+/// The rule for state that outlives a fault; `[state]` in the manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
@@ -218,7 +218,7 @@ pub enum StateMode {
     Kv,
 }
 
-/// The rule for calls of a component.
+/// The rule for calls of a component; `[run]` in its manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
@@ -227,7 +227,7 @@ pub struct RunRule {
     pub batch: usize,
 }
 
-impl Default for Limits {
+impl Default for ComponentLimits {
     fn default() -> Self {
         Self {
             memory: 16 << 20,
@@ -292,7 +292,7 @@ impl RestartRule {
     }
 
     /// Converts the backoff to the runtime's type.
-    pub(crate) const fn pauses(&self) -> Backoff {
+    pub(crate) const fn backoff_spec(&self) -> Backoff {
         Backoff::new(self.backoff, self.backoff_max)
     }
 }
@@ -321,14 +321,14 @@ impl Manifest {
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         Self {
-            component: Identity {
+            component: ComponentIdentity {
                 name: name.into(),
                 file: None,
                 sha256: None,
                 signer: None,
                 signature: None,
             },
-            limits: Limits::default(),
+            limits: ComponentLimits::default(),
             grant: Grant::default(),
             config: toml::Table::new(),
             restart: RestartRule::default(),
@@ -338,7 +338,7 @@ impl Manifest {
         }
     }
 
-    /// Parses a manifest.
+    /// Parses a manifest from TOML, and checks the range of each value.
     ///
     /// A signature in it is one of this text. A program may change the manifest afterwards on its
     /// own authority, without a signature.
@@ -357,7 +357,7 @@ impl Manifest {
     /// Resolves the paths of a manifest that was read from this directory: relative paths start
     /// there.
     #[must_use]
-    pub fn within(mut self, folder: impl AsRef<Path>) -> Self {
+    pub fn with_base_dir(mut self, folder: impl AsRef<Path>) -> Self {
         let folder = folder.as_ref();
         if let Some(file) = &mut self.component.file {
             *file = folder.join(&*file);
@@ -407,16 +407,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_said_is_denied_and_has_a_limit() {
+    fn defaults_deny_access_and_set_limits() {
         let manifest = Manifest::parse("[component]\nname = \"a\"").expect("it is enough");
         assert_eq!(manifest, Manifest::new("a"));
         assert_eq!(manifest.grant, Grant::default());
     }
 
     #[test]
-    fn unknown_keys_are_shown_with_their_place() {
-        let said = problem("[component]\nname = \"a\"\n[limits]\nmemroy = \"1MiB\"");
-        assert!(said.contains("line 4") && said.contains("memroy"), "{said}");
+    fn unknown_keys_are_shown_with_their_position() {
+        let error = problem("[component]\nname = \"a\"\n[limits]\nmemroy = \"1MiB\"");
+        assert!(
+            error.contains("line 4") && error.contains("memroy"),
+            "{error}"
+        );
         assert!(problem("[component]\nname = \"a\"\n[grants]").contains("grants"));
         assert!(problem("[limits]").contains("component"));
     }
@@ -451,10 +454,12 @@ mod tests {
     }
 
     #[test]
-    fn paths_begin_in_the_folder_of_the_manifest() {
+    fn relative_paths_start_at_the_manifest() {
         let text = "[component]\nname = \"a\"\nfile = \"a.wasm\"\n\
                     [grant.files]\none = { path = \"one\" }\ntwo = { path = \"/two\" }";
-        let manifest = Manifest::parse(text).expect("it parses").within("/etc/a");
+        let manifest = Manifest::parse(text)
+            .expect("it parses")
+            .with_base_dir("/etc/a");
         let path = |name: &str| manifest.grant.files[name].path.clone();
         assert_eq!(manifest.component.file, Some("/etc/a/a.wasm".into()));
         assert_eq!(path("one"), PathBuf::from("/etc/a/one"));
@@ -475,17 +480,17 @@ mod tests {
 
     #[test]
     fn limits_are_inclusive() {
-        let said = |line: &str| {
+        let parsed = |line: &str| {
             let text = format!("[component]\nname = \"a\"\n[limits]\n{line}");
             Manifest::parse(&text).map_err(|error| error.to_string())
         };
-        assert!(said("deadline = \"600s\"\nstreams = 1000").is_ok());
+        assert!(parsed("deadline = \"600s\"\nstreams = 1000").is_ok());
         for over in ["deadline = \"601s\"", "init = \"11m\"", "streams = 1001"] {
             let key = over.split(' ').next().unwrap_or_default();
-            let error = said(over).expect_err("it is too much");
+            let error = parsed(over).expect_err("it is too much");
             assert!(error.contains(key), "{error}");
         }
-        let memory = |line| said(line).map(|manifest| manifest.limits.memory);
+        let memory = |line| parsed(line).map(|manifest| manifest.limits.memory);
         assert_eq!(memory("memory = \"4GiB\""), Ok(4 << 30));
         assert_eq!(memory("memory = \"64KiB\""), Ok(64 << 10));
     }

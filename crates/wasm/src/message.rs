@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use strowger::{Accepts, Ask, Completion, Reader, Request};
 
-use crate::component::Item;
-use crate::contract::Payload;
+use crate::component::StreamItem;
+pub use crate::contract::Payload;
 use crate::fault::Fault;
 use crate::load::Image;
 
@@ -39,9 +39,9 @@ pub enum CallError {
 
 /// A request to read a stream of payloads.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Open(pub Payload);
+pub struct OpenStream(pub Payload);
 
-impl Request for Open {
+impl Request for OpenStream {
     type Reply = Result<Reader<Payload>, CallError>;
 }
 
@@ -64,12 +64,12 @@ pub(crate) enum MsgBody {
     Answer(Completion<Answer>),
     Event(TaggedEvent),
     Timer(TimerDue),
-    Health(Ask<Health>),
+    Health(Ask<CheckHealth>),
     Upgrade(Ask<Upgrade>),
-    HandleLeftovers(HandleLeftovers),
+    DrainBacklog(DrainBacklog),
     CheckIdle(CheckIdle),
-    Open(Ask<Open>),
-    Item(Item),
+    Open(Ask<OpenStream>),
+    Item(StreamItem),
     Flow(Completion<()>),
 }
 
@@ -86,16 +86,16 @@ pub(crate) struct TimerDue {
 }
 
 /// A message that makes the actor handle what earlier incarnations left.
-pub(crate) struct HandleLeftovers;
+pub(crate) struct DrainBacklog;
 
 /// A message that makes the actor check whether it has been idle.
 pub(crate) struct CheckIdle;
 
 /// A request for the health of a component.
 #[derive(Debug, Clone, Copy)]
-pub struct Health;
+pub struct CheckHealth;
 
-impl Request for Health {
+impl Request for CheckHealth {
     /// The fault is the component's own report that it is not healthy, or the reason why the call
     /// failed.
     type Reply = Result<(), Fault>;
@@ -147,12 +147,12 @@ accepts! {
     Completion<Answer> => Answer,
     TaggedEvent => Event,
     TimerDue => Timer,
-    Ask<Health> => Health,
+    Ask<CheckHealth> => Health,
     Ask<Upgrade> => Upgrade,
-    HandleLeftovers => HandleLeftovers,
+    DrainBacklog => DrainBacklog,
     CheckIdle => CheckIdle,
-    Ask<Open> => Open,
-    Item => Item,
+    Ask<OpenStream> => Open,
+    StreamItem => Item,
     Completion<()> => Flow
 }
 
@@ -173,8 +173,8 @@ impl MsgBody {
             Self::Timer(_) => "timer",
             Self::Health(_) => "health",
             Self::Upgrade(_) => "upgrade",
-            Self::HandleLeftovers(_) => "rouse",
-            Self::CheckIdle(_) => "idle",
+            Self::DrainBacklog(_) => "drain_backlog",
+            Self::CheckIdle(_) => "check_idle",
             Self::Open(_) => "open",
             Self::Item(_) => "item",
             Self::Flow(_) => "flow",
@@ -182,7 +182,7 @@ impl MsgBody {
     }
 
     /// Returns `true` if any incarnation can handle it.
-    pub(crate) const fn outlives(&self) -> bool {
+    pub(crate) const fn survives_restart(&self) -> bool {
         matches!(
             self,
             Self::Message(_) | Self::Call(_) | Self::Open(_) | Self::Health(_) | Self::Upgrade(_)
@@ -193,12 +193,12 @@ impl MsgBody {
     pub(crate) const fn is_work(&self) -> bool {
         !matches!(
             self,
-            Self::CheckIdle(_) | Self::Health(_) | Self::HandleLeftovers(_)
+            Self::CheckIdle(_) | Self::Health(_) | Self::DrainBacklog(_)
         )
     }
 
     /// Returns `true` if it may be part of a batch.
-    pub(crate) const fn batches(&self) -> bool {
+    pub(crate) const fn can_batch(&self) -> bool {
         matches!(
             self,
             Self::Message(_)

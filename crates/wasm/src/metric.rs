@@ -12,7 +12,7 @@ const REFUSED: &str = "strowger_component_refused_total";
 const POISON: &str = "strowger_component_poison_total";
 const PASSIVATED: &str = "strowger_component_passivated_total";
 const COMPILED: &str = "strowger_component_compilations_total";
-const STARVED: &str = "strowger_component_over_share_total";
+const OVER_SHARE: &str = "strowger_component_over_share_total";
 
 /// Counts a compilation.
 pub(crate) fn compiled() {
@@ -23,7 +23,7 @@ pub(crate) fn compiled() {
 pub(crate) fn fault(component: &str, kind: &FaultKind) {
     let labels = [
         ("component", component.to_owned()),
-        ("kind", kind.word().to_owned()),
+        ("kind", kind.name().to_owned()),
     ];
     counter!(FAULTS, &labels).increment(1);
 }
@@ -48,8 +48,8 @@ pub(crate) fn passivated(component: &str) {
 }
 
 /// Counts a component that was quarantined for exceeding its share of a processor.
-pub(crate) fn starved(component: &str) {
-    counter!(STARVED, "component" => component.to_owned()).increment(1);
+pub(crate) fn quarantined(component: &str) {
+    counter!(OVER_SHARE, "component" => component.to_owned()).increment(1);
 }
 
 #[cfg(test)]
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_is_in_the_document_and_no_other() {
+    fn metric_names_match_the_documentation() {
         let document = include_str!("../../../docs/metrics.md");
         let ours = document.split("## Components").nth(1);
         let ours = ours.and_then(|ours| ours.split("\n## ").next());
@@ -68,7 +68,7 @@ mod tests {
             .collect();
         assert_eq!(
             named,
-            [FAULTS, REFUSED, POISON, PASSIVATED, COMPILED, STARVED]
+            [FAULTS, REFUSED, POISON, PASSIVATED, COMPILED, OVER_SHARE]
         );
     }
 }

@@ -13,12 +13,12 @@ use strowger::{
 
 use crate::component::{ComponentArgs, ComponentInfo};
 use crate::digest::Digest;
-use crate::directory::{Directory, Door};
+use crate::directory::{Directory, DirectoryEntry};
 use crate::fault::Fault;
-use crate::host::{Full, Host};
+use crate::host::{CapacityError, Host};
 use crate::load::Image;
-use crate::manifest::Change;
-use crate::message::{ComponentMsg, Health, Upgrade};
+use crate::manifest::AccessChange;
+use crate::message::{CheckHealth, ComponentMsg, Upgrade};
 use crate::metric::AUDIT;
 use crate::trust::audit;
 
@@ -33,7 +33,7 @@ pub struct ComponentRegistry(Arc<RegistryInner>);
 struct RegistryInner {
     host: Host,
     system: ActorSystem,
-    top: SupervisorRef,
+    supervisor: SupervisorRef,
     directory: Directory,
     deployments: RwLock<FxHashMap<Arc<str>, Deployment>>,
 }
@@ -47,7 +47,7 @@ struct Deployment {
 /// The state of a deployed component at one moment.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Deployed {
+pub struct DeploymentStatus {
     /// The stats of the component.
     pub info: ComponentInfo,
     /// `true` if it runs or is about to be restarted; otherwise it is quarantined.
@@ -61,8 +61,9 @@ pub struct Deployed {
 /// The decision about a version with wider access, higher limits or another signer than the running
 /// one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Widening {
-    /// The version is refused, unless [`Trust::widen`](crate::Trust::widen) allows it.
+pub enum WiderAccess {
+    /// The version is refused, unless
+    /// [`TrustPolicy::widen`](crate::signature::TrustPolicy::widen) allows it.
     Refused,
     /// The version is accepted: the caller grants the additional access.
     Granted,
@@ -93,19 +94,19 @@ pub enum RegistryError {
     /// The other version has wider access than the running one, and that was not granted.
     #[error(
         "the component {name:?} would have wider access than the running version: {}",
-        list(.changes)
+        describe_wider(.changes)
     )]
     Wider {
         /// The name.
         name: Arc<str>,
         /// All differences, including those that are not wider.
-        changes: Vec<Change>,
+        changes: Vec<AccessChange>,
     },
     /// The host has no capacity.
     #[error(transparent)]
-    Full(#[from] Full),
+    Full(#[from] CapacityError),
     /// The component did not start.
-    #[error("the component failed to start: {}", why(.fault.as_ref()))]
+    #[error("the component failed to start: {}", start_failure(.fault.as_ref()))]
     Start {
         /// The fault of its first incarnation, if known.
         fault: Option<Fault>,
@@ -121,11 +122,11 @@ pub enum RegistryError {
     Ended,
 }
 
-fn why(fault: Option<&Fault>) -> String {
+fn start_failure(fault: Option<&Fault>) -> String {
     fault.map_or_else(|| "it exited immediately".to_owned(), Fault::to_string)
 }
 
-fn list(changes: &[Change]) -> String {
+fn describe_wider(changes: &[AccessChange]) -> String {
     let wider = changes.iter().filter(|change| change.wider);
     let wider: Vec<String> = wider.map(ToString::to_string).collect();
     wider.join(", ")
@@ -133,29 +134,29 @@ fn list(changes: &[Change]) -> String {
 
 impl fmt::Debug for ComponentRegistry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ComponentRegistry({})", self.0.top.path())
+        write!(f, "ComponentRegistry({})", self.0.supervisor.path())
     }
 }
 
 /// Time limit of an upgrade, and of the first health check of a component.
-const UPGRADE: Duration = Duration::from_secs(30);
+const UPGRADE_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl ComponentRegistry {
     /// Creates a registry whose components live below a supervisor with this key.
     ///
     /// # Errors
-    /// If the key is taken.
+    /// A [`StartError`] if the key is taken.
     pub async fn start(
         system: &ActorSystem,
         key: impl Into<Key>,
         host: &Host,
     ) -> Result<Self, StartError> {
-        let top = Supervisor::new(Strategy::OneForOne);
-        let top = system.supervise(key, top).await?;
+        let supervisor = Supervisor::new(Strategy::OneForOne);
+        let supervisor = system.supervise(key, supervisor).await?;
         Ok(Self(Arc::new(RegistryInner {
             host: host.clone(),
             system: system.clone(),
-            top,
+            supervisor,
             directory: Directory::new(),
             deployments: RwLock::default(),
         })))
@@ -171,7 +172,8 @@ impl ComponentRegistry {
     /// that name if its access is not wider; otherwise that one has to be removed first.
     ///
     /// # Errors
-    /// [`RegistryError`]; then nothing remains of the component.
+    /// A [`RegistryError`], such as [`RegistryError::Taken`] for a running component of that name,
+    /// or [`RegistryError::Start`] with the fault; then nothing remains of the component.
     pub async fn deploy(&self, image: Image) -> Result<ActorRef<ComponentMsg>, RegistryError> {
         let inner = &*self.0;
         let image = Arc::new(image);
@@ -184,8 +186,8 @@ impl ComponentRegistry {
         match there {
             Some(true) => return Err(RegistryError::Taken { name }),
             Some(false) => {
-                if let Some(before) = self.running(&name) {
-                    self.permit(&before, &image, Widening::Refused)?;
+                if let Some(before) = self.running_image(&name) {
+                    self.check_changes(&before, &image, WiderAccess::Refused)?;
                 }
                 self.remove(&name).await?;
             }
@@ -196,10 +198,10 @@ impl ComponentRegistry {
             Arc::clone(&image),
             inner.directory.clone(),
         )?;
-        let started = inner.top.start_child(args.child()).await;
+        let started = inner.supervisor.start_child(args.child()).await;
         let child = started.map_err(|error| match error {
             ChildError::Ended => RegistryError::Ended,
-            _ if args.info().lives == 0 => RegistryError::Taken {
+            _ if args.info().incarnations == 0 => RegistryError::Taken {
                 name: Arc::clone(&name),
             },
             _ => RegistryError::Start {
@@ -214,11 +216,11 @@ impl ComponentRegistry {
         if let Err(fault) = check_health(&actor).await {
             let fault = fault.or_else(|| args.info().fault);
             // The supervisor has no entry any more for a component that gave up.
-            let _ = inner.top.terminate_child(&name).await;
+            let _ = inner.supervisor.terminate_child(&name).await;
             return Err(RegistryError::Start { fault });
         }
-        let door = Door::streaming(&actor);
-        inner.directory.insert(Arc::clone(&name), door);
+        let entry = DirectoryEntry::with_streams(&actor);
+        inner.directory.insert(Arc::clone(&name), entry);
         let deployment = Deployment {
             args,
             actor: actor.clone(),
@@ -232,12 +234,14 @@ impl ComponentRegistry {
     /// between what the two may do.
     ///
     /// # Errors
-    /// [`RegistryError`]; the running version continues, if there is one.
+    /// A [`RegistryError`], such as [`RegistryError::Wider`] if `widening` does not allow wider
+    /// access, or [`RegistryError::RolledBack`] with the fault of the new version. The running
+    /// version continues, if there is one.
     pub async fn upgrade(
         &self,
         image: Image,
-        widening: Widening,
-    ) -> Result<Vec<Change>, RegistryError> {
+        widening: WiderAccess,
+    ) -> Result<Vec<AccessChange>, RegistryError> {
         let name: Arc<str> = Arc::from(image.manifest().component.name.as_str());
         self.replace_version(&name, Some(Arc::new(image)), widening)
             .await
@@ -247,12 +251,12 @@ impl ComponentRegistry {
     /// previous version has to be granted again.
     ///
     /// # Errors
-    /// [`RegistryError`]; the running version continues, if there is one.
+    /// As [`ComponentRegistry::upgrade`]; [`RegistryError::First`] if there is no previous version.
     pub async fn rollback(
         &self,
         name: &str,
-        widening: Widening,
-    ) -> Result<Vec<Change>, RegistryError> {
+        widening: WiderAccess,
+    ) -> Result<Vec<AccessChange>, RegistryError> {
         self.replace_version(&Arc::from(name), None, widening).await
     }
 
@@ -261,8 +265,8 @@ impl ComponentRegistry {
         &self,
         name: &Arc<str>,
         image: Option<Arc<Image>>,
-        widening: Widening,
-    ) -> Result<Vec<Change>, RegistryError> {
+        widening: WiderAccess,
+    ) -> Result<Vec<AccessChange>, RegistryError> {
         loop {
             let (actor, running, previous) = {
                 let deployments = self.0.deployments.read();
@@ -271,7 +275,7 @@ impl ComponentRegistry {
                     .ok_or_else(|| RegistryError::Unknown {
                         name: Arc::clone(name),
                     })?;
-                let running = deployment.args.running();
+                let running = deployment.args.running_image();
                 (
                     deployment.actor.clone(),
                     running,
@@ -282,15 +286,15 @@ impl ComponentRegistry {
             let image = image.ok_or_else(|| RegistryError::First {
                 name: Arc::clone(name),
             })?;
-            let changes = self.permit(&running, &image, widening)?;
+            let changes = self.check_changes(&running, &image, widening)?;
             // The component itself checks that it still runs the version that was compared.
             let upgrade = Upgrade {
                 image: Arc::clone(&image),
                 over: Some(Arc::clone(&running)),
             };
-            let upgraded = actor.ask_within(upgrade, UPGRADE).await;
+            let upgraded = actor.ask_within(upgrade, UPGRADE_TIMEOUT).await;
             if let Err(fault) = upgraded.map_err(RegistryError::Silent)? {
-                match self.running(name) {
+                match self.running_image(name) {
                     Some(now) if !Arc::ptr_eq(&now, &running) => continue,
                     _ => return Err(RegistryError::RolledBack(fault)),
                 }
@@ -299,7 +303,7 @@ impl ComponentRegistry {
                 deployment.previous = Some(running);
             }
             if changes.iter().any(|change| change.wider) {
-                let (component, grant, what) = (&**name, "upgrade", list(&changes));
+                let (component, grant, what) = (&**name, "upgrade", describe_wider(&changes));
                 tracing::warn!(target: AUDIT, component, grant, what, "granted wider access");
             }
             return Ok(changes);
@@ -307,38 +311,38 @@ impl ComponentRegistry {
     }
 
     /// Returns the differences between two versions, if the later one may replace the other.
-    fn permit(
+    fn check_changes(
         &self,
         before: &Image,
         image: &Image,
-        widening: Widening,
-    ) -> Result<Vec<Change>, RegistryError> {
+        widening: WiderAccess,
+    ) -> Result<Vec<AccessChange>, RegistryError> {
         let limits = self.0.host.limits();
         let (caps, trust) = (&limits.caps, &limits.trust);
         let changes = before.manifest().changes(image.manifest(), caps, trust);
         let wider = changes.iter().any(|change| change.wider);
         // An image that is loaded is already within the caps.
         let capped = trust.widen && caps.grant.is_some();
-        if wider && widening == Widening::Refused && !capped {
+        if wider && widening == WiderAccess::Refused && !capped {
             let name = Arc::from(image.manifest().component.name.as_str());
-            audit(&self.0.host, &name, "upgrade", &list(&changes));
+            audit(&self.0.host, &name, "upgrade", &describe_wider(&changes));
             return Err(RegistryError::Wider { name, changes });
         }
         Ok(changes)
     }
 
     /// Returns the running version of a component, or the last one that ran.
-    fn running(&self, name: &str) -> Option<Arc<Image>> {
+    fn running_image(&self, name: &str) -> Option<Arc<Image>> {
         let deployments = self.0.deployments.read();
         deployments
             .get(name)
-            .map(|deployment| deployment.args.running())
+            .map(|deployment| deployment.args.running_image())
     }
 
     /// Stops a component and removes its name.
     ///
     /// # Errors
-    /// If there is no component of this name.
+    /// [`RegistryError::Unknown`] if there is no component of this name.
     pub async fn remove(&self, name: &str) -> Result<(), RegistryError> {
         let inner = &*self.0;
         inner.directory.remove(name);
@@ -347,7 +351,7 @@ impl ComponentRegistry {
             let name = Arc::from(name);
             return Err(RegistryError::Unknown { name });
         }
-        match inner.top.terminate_child(name).await {
+        match inner.supervisor.terminate_child(name).await {
             Err(ChildError::Ended) => Err(RegistryError::Ended),
             // The supervisor has no entry any more for a quarantined component.
             Ok(()) | Err(_) => Ok(()),
@@ -365,16 +369,17 @@ impl ComponentRegistry {
 
     /// Returns the state of one component.
     #[must_use]
-    pub fn get(&self, name: &str) -> Option<Deployed> {
+    pub fn get(&self, name: &str) -> Option<DeploymentStatus> {
         let deployments = self.0.deployments.read();
         deployments.get(name).map(Deployment::status)
     }
 
     /// Returns all components, sorted by name.
     #[must_use]
-    pub fn list(&self) -> Vec<Deployed> {
+    pub fn list(&self) -> Vec<DeploymentStatus> {
         let deployments = self.0.deployments.read();
-        let mut list: Vec<Deployed> = deployments.values().map(Deployment::status).collect();
+        let mut list: Vec<DeploymentStatus> =
+            deployments.values().map(Deployment::status).collect();
         list.sort_by(|a, b| a.info.name.cmp(&b.info.name));
         list
     }
@@ -383,15 +388,15 @@ impl ComponentRegistry {
 /// Checks that a component reports to be healthy; the error is the fault that prevented it, if
 /// known.
 async fn check_health(actor: &ActorRef<ComponentMsg>) -> Result<(), Option<Fault>> {
-    match actor.ask_within(Health, UPGRADE).await {
+    match actor.ask_within(CheckHealth, UPGRADE_TIMEOUT).await {
         Ok(health) => health.map_err(Some),
         Err(_) => Err(None),
     }
 }
 
 impl Deployment {
-    fn status(&self) -> Deployed {
-        Deployed {
+    fn status(&self) -> DeploymentStatus {
+        DeploymentStatus {
             info: self.args.info(),
             alive: self.actor.is_alive(),
             mailbox_size: self.actor.erase().info().mailbox_len,

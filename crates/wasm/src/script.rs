@@ -20,35 +20,35 @@ use std::time::Duration;
 use wasmtime::Store;
 use wasmtime::component::{InstancePre, Linker};
 
-use self::guest::{RealmData, RealmExports, RealmFunctions, ResultUnwanted, StepState, text_of};
-use self::meter::{Metered, RunClock};
+use self::guest::{RealmData, RealmExports, RealmFunctions, RunCancelled, StepState, text_of};
+use self::meter::{MeteredRun, ScriptClock};
 use crate::digest::Digest;
-use crate::engine::Class;
+use crate::engine::EngineClass;
 use crate::fault::printable;
-use crate::host::{Full, Host, Permit};
+use crate::host::{CapacityError, CapacityPermit, Host};
 use crate::load::{self, LoadError};
 
 /// The engine for scripts, compiled and linked. A clone is the same engine.
 #[derive(Clone)]
-pub struct Scripts(Arc<ScriptsInner>);
+pub struct ScriptEngine(Arc<ScriptEngineInner>);
 
-struct ScriptsInner {
+struct ScriptEngineInner {
     host: Host,
     pre: InstancePre<RealmData>,
     exports: RealmExports,
 }
 
-impl fmt::Debug for Scripts {
+impl fmt::Debug for ScriptEngine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Scripts")
+        f.write_str("ScriptEngine")
     }
 }
 
 /// The limits of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct RunLimits {
-    /// Maximum computing time.
+pub struct ScriptLimits {
+    /// Maximum computing time, without the waits for host functions.
     pub time: Duration,
     /// Maximum size of its stack in bytes, as the engine counts them.
     pub stack: u32,
@@ -66,7 +66,7 @@ pub struct RunLimits {
     pub random: bool,
 }
 
-impl Default for RunLimits {
+impl Default for ScriptLimits {
     fn default() -> Self {
         Self {
             time: Duration::from_secs(1),
@@ -91,7 +91,7 @@ pub struct ScriptFunction {
 }
 
 /// A future of the result of a host function: a value in JSON, or an error message.
-pub type Answering = Pin<Box<dyn Future<Output = Result<String, String>> + Send>>;
+pub type ScriptCallFuture = Pin<Box<dyn Future<Output = Result<String, String>> + Send>>;
 
 /// The caller of a run.
 pub trait ScriptCaller: Send + 'static {
@@ -99,7 +99,7 @@ pub trait ScriptCaller: Send + 'static {
     fn print(&mut self, level: u32, text: String);
 
     /// Calls a function that the run was given, by its index, with a list of values in JSON.
-    fn call(&mut self, function: usize, arguments: String) -> Answering;
+    fn call(&mut self, function: usize, arguments: String) -> ScriptCallFuture;
 
     /// Returns `true` if the result is still wanted.
     fn is_wanted(&self) -> bool;
@@ -107,7 +107,7 @@ pub trait ScriptCaller: Send + 'static {
 
 /// A task for a realm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Task<'a> {
+pub enum ScriptTask<'a> {
     /// Runs a script.
     Script {
         /// Its name in stack traces.
@@ -134,13 +134,13 @@ pub enum Task<'a> {
 /// The error returned when a run has no result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum RunError {
+pub enum ScriptError {
     /// The script failed.
     #[error("{0}")]
     Thrown(String),
     /// The run exceeded a limit; the realm is lost.
     #[error("{0}")]
-    Limit(ScriptLimit),
+    Limit(ExceededLimit),
     /// The result was no longer wanted; the realm is lost.
     #[error("cancelled")]
     Cancelled,
@@ -159,8 +159,8 @@ pub enum RunError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("exceeded the limit `{name}` of {most}")]
 #[non_exhaustive]
-pub struct ScriptLimit {
-    /// The name of the limit, which is that of the field of [`RunLimits`], or `memory`.
+pub struct ExceededLimit {
+    /// The name of the limit, which is that of the field of [`ScriptLimits`], or `memory`.
     pub name: &'static str,
     /// The value of the limit: milliseconds, bytes or a count.
     pub most: u64,
@@ -168,7 +168,7 @@ pub struct ScriptLimit {
     pub used: Option<u64>,
 }
 
-impl ScriptLimit {
+impl ExceededLimit {
     const fn new(name: &'static str, most: u64, used: Option<u64>) -> Self {
         Self { name, most, used }
     }
@@ -179,10 +179,10 @@ pub struct Realm {
     store: Store<RealmData>,
     functions: RealmFunctions,
     host: Host,
-    clock: Arc<RunClock>,
+    clock: Arc<ScriptClock>,
     /// `true` if a run ended early, so that nothing can run here again.
     lost: bool,
-    _permit: Permit,
+    _permit: CapacityPermit,
 }
 
 impl fmt::Debug for Realm {
@@ -194,13 +194,13 @@ impl fmt::Debug for Realm {
     }
 }
 
-impl Scripts {
+impl ScriptEngine {
     /// Compiles and links the engine, which takes a second unless it is cached.
     ///
     /// # Errors
     /// If the bytes are not the engine.
     pub fn load_blocking(host: &Host, bytes: &[u8]) -> Result<Self, LoadError> {
-        let class = Class::SCRIPT;
+        let class = EngineClass::SCRIPT;
         let compiled = load::compile(host, Digest::of(bytes), class, bytes)?;
         let component = compiled.component();
         let exports =
@@ -211,7 +211,7 @@ impl Scripts {
         let mut linker = Linker::new(component.engine());
         guest::link(&mut linker).map_err(invalid)?;
         let pre = linker.instantiate_pre(component).map_err(invalid)?;
-        Ok(Self(Arc::new(ScriptsInner {
+        Ok(Self(Arc::new(ScriptEngineInner {
             host: host.clone(),
             pre,
             exports,
@@ -223,10 +223,10 @@ impl Scripts {
     /// # Errors
     /// If the host has no capacity, or the realm cannot be created.
     pub async fn realm(&self, memory: usize) -> Result<Realm, RealmError> {
-        let ScriptsInner { host, pre, exports } = &*self.0;
-        let permit = host.admit_realm()?;
+        let ScriptEngineInner { host, pre, exports } = &*self.0;
+        let permit = host.reserve_realm()?;
         let engine = |error: wasmtime::Error| RealmError::Engine(printable(&format!("{error:#}")));
-        let clock = Arc::new(RunClock::default());
+        let clock = Arc::new(ScriptClock::default());
         let mut store = Store::new(pre.engine(), RealmData::new(memory, Arc::clone(&clock)));
         store.limiter(|data| &mut data.memory);
         store.epoch_deadline_callback(guest::tick);
@@ -250,7 +250,7 @@ impl Scripts {
 pub enum RealmError {
     /// The host has no capacity for another realm.
     #[error(transparent)]
-    Full(#[from] Full),
+    Full(#[from] CapacityError),
     /// Instantiation failed, usually because the memory is less than the engine itself needs.
     #[error("cannot create a realm: {0}")]
     Engine(String),
@@ -274,16 +274,16 @@ impl Realm {
     /// If the returned future is dropped before it ends, the realm is lost.
     ///
     /// # Errors
-    /// [`RunError`].
+    /// A [`ScriptError`]: the script threw, exceeded a limit, was cancelled, or cannot finish.
     pub async fn run(
         &mut self,
-        task: Task<'_>,
+        task: ScriptTask<'_>,
         functions: &[ScriptFunction],
-        limits: &RunLimits,
+        limits: &ScriptLimits,
         caller: Box<dyn ScriptCaller>,
-    ) -> Result<Option<String>, RunError> {
+    ) -> Result<Option<String>, ScriptError> {
         if self.lost {
-            return Err(RunError::Lost);
+            return Err(ScriptError::Lost);
         }
         // Set until the run has ended in order.
         self.lost = true;
@@ -291,60 +291,60 @@ impl Realm {
         self.store.data_mut().begin(*limits, caller);
         // Nothing that a guest passes is larger than its memory. Results that exceed their limit
         // are measured later, where the limit is known.
-        let longest = self.store.data().memory.max();
-        self.store.set_hostcall_fuel(longest + SLACK);
+        let max_bytes = self.store.data().memory.max();
+        self.store.set_hostcall_fuel(max_bytes + CALL_OVERHEAD);
         self.store.set_epoch_deadline(1);
         let (clock, host) = (Arc::clone(&self.clock), self.host.clone());
         let steps = self.steps(task, functions, limits);
-        let outcome = Metered::new(Box::pin(steps), clock, host).await;
+        let outcome = MeteredRun::new(Box::pin(steps), clock, host).await;
         self.store.data_mut().end();
         self.lost = !matches!(
             outcome,
-            Ok(_) | Err(RunError::Thrown(_) | RunError::Unsettled)
+            Ok(_) | Err(ScriptError::Thrown(_) | ScriptError::Unsettled)
         );
         // A realm that ran out of memory may be in any state.
-        self.lost |= self.store.data().memory.passed().is_some();
+        self.lost |= self.store.data().memory.exceeded().is_some();
         outcome
     }
 
     async fn steps(
         &mut self,
-        task: Task<'_>,
+        task: ScriptTask<'_>,
         given: &[ScriptFunction],
-        limits: &RunLimits,
-    ) -> Result<Option<String>, RunError> {
+        limits: &ScriptLimits,
+    ) -> Result<Option<String>, ScriptError> {
         let granted = u32::from(limits.clock) | u32::from(limits.random) << 1;
         let Self {
             store, functions, ..
         } = self;
-        let params = (limits.stack, limits.jobs, granted, listed(given));
+        let params = (limits.stack, limits.jobs, granted, encode_functions(given));
         let begun = functions.begin.call_async(&mut *store, params).await;
-        begun.map_err(|error| failed(store, &error))?;
+        begun.map_err(|error| call_error(store, &error))?;
         let bytes = |text: &str| text.as_bytes().to_vec();
         let (function, first, second) = match task {
-            Task::Script { name, code } => (&functions.evaluate, name, code),
-            Task::Call {
+            ScriptTask::Script { name, code } => (&functions.evaluate, name, code),
+            ScriptTask::Call {
                 function,
                 arguments,
             } => (&functions.call, function, arguments),
-            Task::Set { name, value } => (&functions.set, name, value),
+            ScriptTask::Set { name, value } => (&functions.set, name, value),
         };
         let params = (bytes(first), bytes(second));
         let called = function.call_async(&mut *store, params).await;
-        let ((mut state, mut bytes),) = called.map_err(|error| failed(store, &error))?;
+        let ((mut state, mut bytes),) = called.map_err(|error| call_error(store, &error))?;
         loop {
             match StepState::of(state) {
-                StepState::Value => return value(store, bytes, limits),
-                StepState::Thrown => return Err(thrown(store, &bytes, limits)),
+                StepState::Value => return result_value(store, bytes, limits),
+                StepState::Thrown => return Err(thrown_error(store, &bytes, limits)),
                 StepState::Waiting => {}
-                StepState::Stack => return Err(RunError::Limit(store.data().stack())),
-                StepState::Unknown => return Err(RunError::Engine(format!("state {state}"))),
+                StepState::Stack => return Err(ScriptError::Limit(store.data().stack_exceeded())),
+                StepState::Unknown => return Err(ScriptError::Engine(format!("state {state}"))),
             }
             let Some((token, answer)) = store.data_mut().answer().await else {
-                return Err(RunError::Unsettled);
+                return Err(ScriptError::Unsettled);
             };
             if !store.data().is_wanted() {
-                return Err(RunError::Cancelled);
+                return Err(ScriptError::Cancelled);
             }
             let (well, text) = match answer {
                 Ok(text) => (true, text),
@@ -352,16 +352,16 @@ impl Realm {
             };
             let params = (token, well, text.into_bytes());
             let called = functions.settle.call_async(&mut *store, params).await;
-            ((state, bytes),) = called.map_err(|error| failed(store, &error))?;
+            ((state, bytes),) = called.map_err(|error| call_error(store, &error))?;
         }
     }
 }
 
 /// Allowance for what a call carries besides bytes.
-const SLACK: usize = 4096;
+const CALL_OVERHEAD: usize = 4096;
 
 /// Encodes the functions that a run is given for the guest.
-fn listed(functions: &[ScriptFunction]) -> Vec<u8> {
+fn encode_functions(functions: &[ScriptFunction]) -> Vec<u8> {
     let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX).to_le_bytes();
     let mut bytes = number(functions.len()).to_vec();
     for function in functions {
@@ -372,66 +372,69 @@ fn listed(functions: &[ScriptFunction]) -> Vec<u8> {
     bytes
 }
 
-fn value(
+fn result_value(
     store: &Store<RealmData>,
     bytes: Vec<u8>,
-    limits: &RunLimits,
-) -> Result<Option<String>, RunError> {
-    fits(&bytes, limits)?;
+    limits: &ScriptLimits,
+) -> Result<Option<String>, ScriptError> {
+    check_result_size(&bytes, limits)?;
     if bytes.is_empty() {
         // There was not enough memory to encode the value.
-        return match store.data().memory.passed() {
-            Some(passed) => Err(RunError::Limit(passed)),
+        return match store.data().memory.exceeded() {
+            Some(exceeded) => Err(ScriptError::Limit(exceeded)),
             None => Ok(None),
         };
     }
     let text = String::from_utf8(bytes);
-    let text = text.map_err(|_| RunError::Engine("the result is not text".to_owned()))?;
+    let text = text.map_err(|_| ScriptError::Engine("the result is not text".to_owned()))?;
     Ok(Some(text))
 }
 
 /// Checks that the result of a run is within the limit.
-fn fits(bytes: &[u8], limits: &RunLimits) -> Result<(), RunError> {
+fn check_result_size(bytes: &[u8], limits: &ScriptLimits) -> Result<(), ScriptError> {
     if bytes.len() <= limits.result {
         return Ok(());
     }
     let (most, used) = (limits.result as u64, bytes.len() as u64);
-    Err(RunError::Limit(ScriptLimit::new(
+    Err(ScriptError::Limit(ExceededLimit::new(
         "result",
         most,
         Some(used),
     )))
 }
 
-fn thrown(store: &Store<RealmData>, bytes: &[u8], limits: &RunLimits) -> RunError {
-    if let Some(passed) = store.data().memory.passed() {
-        return RunError::Limit(passed);
+fn thrown_error(store: &Store<RealmData>, bytes: &[u8], limits: &ScriptLimits) -> ScriptError {
+    if let Some(exceeded) = store.data().memory.exceeded() {
+        return ScriptError::Limit(exceeded);
     }
     // The message of an error may be longer than a small limit of results.
-    match bytes.len() <= limits.output.max(SLACK) {
-        true => RunError::Thrown(text_of(bytes)),
-        false => {
-            fits(bytes, limits).map_or_else(|passed| passed, |()| RunError::Thrown(text_of(bytes)))
-        }
+    match bytes.len() <= limits.output.max(CALL_OVERHEAD) {
+        true => ScriptError::Thrown(text_of(bytes)),
+        false => check_result_size(bytes, limits).map_or_else(
+            |exceeded| exceeded,
+            |()| ScriptError::Thrown(text_of(bytes)),
+        ),
     }
 }
 
 /// Classifies the error that ended a call.
-fn failed(store: &Store<RealmData>, error: &wasmtime::Error) -> RunError {
-    if let Some(passed) = error.downcast_ref::<ScriptLimit>() {
-        return RunError::Limit(*passed);
+fn call_error(store: &Store<RealmData>, error: &wasmtime::Error) -> ScriptError {
+    if let Some(exceeded) = error.downcast_ref::<ExceededLimit>() {
+        return ScriptError::Limit(*exceeded);
     }
-    if error.downcast_ref::<ResultUnwanted>().is_some() {
-        return RunError::Cancelled;
+    if error.downcast_ref::<RunCancelled>().is_some() {
+        return ScriptError::Cancelled;
     }
     let root = error.root_cause().to_string();
     let data = store.data();
     match error.downcast_ref::<wasmtime::Trap>() {
-        Some(wasmtime::Trap::StackOverflow) => RunError::Limit(data.stack()),
-        _ => match data.memory.passed() {
-            Some(passed) => RunError::Limit(passed),
-            None if root.contains(crate::fault::PAYLOAD) => RunError::Limit(data.result()),
-            None => RunError::Engine(printable(&root)),
+        Some(wasmtime::Trap::StackOverflow) => ScriptError::Limit(data.stack_exceeded()),
+        _ => match data.memory.exceeded() {
+            Some(exceeded) => ScriptError::Limit(exceeded),
+            None if root.contains(crate::fault::HOSTCALL_BUDGET_TEXT) => {
+                ScriptError::Limit(data.result_exceeded())
+            }
+            None => ScriptError::Engine(printable(&root)),
         },
     }
 }

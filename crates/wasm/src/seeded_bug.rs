@@ -6,19 +6,19 @@ strowger_seeded_bug::bugs! {
     /// A manifest may ask for more than the node allows.
     CapIgnored,
     /// A component whose calls are long stays on the workers.
-    HogStaysOnWorker,
+    HeavyStaysOnWorker,
     /// All guests have the same weight.
     WeightIgnored,
     /// A component that exceeds its share of a processor continues at once.
     ShareIgnored,
     /// A call on a guest thread never yields to others that wait.
-    WayNotMade,
+    GuestCallNeverYields,
     /// A call that exceeds its slice does not hand over the other work of its worker.
     WorkerNotHandedOver,
     /// A component that keeps exceeding its share is delayed where the node demands quarantine.
     QuarantineIgnored,
     /// Guest threads have the same priority as all others.
-    GuestsAsUrgent,
+    GuestThreadsNotNiced,
     /// The call of a killed component continues until its limit.
-    KilledComputesOn,
+    KilledCallContinues,
 }

@@ -10,27 +10,27 @@ use crate::host::Host;
 use crate::load::LoadError;
 use crate::manifest::Manifest;
 use crate::metric::{self, AUDIT};
-use crate::signature::Signer;
+use crate::signature::SignerKey;
 
 /// The trusted signers of components, and the rule for upgrades that widen access;
 /// `[components.trust]` in a node's configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
-pub struct Trust {
+pub struct TrustPolicy {
     /// The trusted public keys by name. If there are any, each component must be signed with one of
     /// them; otherwise a component needs a signature only if its own manifest says so.
-    pub signers: BTreeMap<String, Signer>,
+    pub signers: BTreeMap<String, SignerKey>,
     /// Allows upgrades that widen access and limits without confirmation, as far as
-    /// [`Caps`](crate::Caps) allow it. It has an effect only with
-    /// [`Caps::grant`](crate::Caps::grant).
+    /// [`ManifestCaps`](crate::manifest::ManifestCaps) allow it. It has an effect only with
+    /// [`ManifestCaps::grant`](crate::manifest::ManifestCaps::grant).
     pub widen: bool,
 }
 
-impl Trust {
+impl TrustPolicy {
     /// Returns the name of a signer.
     #[must_use]
-    pub fn name(&self, signer: &Signer) -> Option<&str> {
+    pub fn name(&self, signer: &SignerKey) -> Option<&str> {
         let mut signers = self.signers.iter();
         let (name, _) = signers.find(|(_, one)| *one == signer)?;
         Some(name)
@@ -38,7 +38,7 @@ impl Trust {
 
     /// Formats a signer with its name, if it has one.
     #[must_use]
-    pub fn called(&self, signer: &Signer) -> String {
+    pub fn label(&self, signer: &SignerKey) -> String {
         match self.name(signer) {
             Some(name) => format!("{name} ({signer})"),
             None => signer.to_string(),
@@ -54,7 +54,7 @@ impl Trust {
         self.check_with_digest(manifest, component, Digest::of(component))
     }
 
-    /// Like [`Trust::check`], with a known digest.
+    /// Like [`TrustPolicy::check`], with a known digest.
     pub(crate) fn check_with_digest(
         &self,
         manifest: &Manifest,
@@ -67,7 +67,7 @@ impl Trust {
                 match flaw(manifest, signer, component, code) {
                     None => Ok(()),
                     Some(why) => Err(LoadError::Signature {
-                        signer: self.called(&signer),
+                        signer: self.label(&signer),
                         why,
                     }),
                 }
@@ -84,7 +84,7 @@ impl Trust {
 /// Returns the flaw of a component's signature, if there is one.
 fn flaw(
     manifest: &Manifest,
-    signer: Signer,
+    signer: SignerKey,
     component: &[u8],
     code: Digest,
 ) -> Option<&'static str> {
@@ -94,10 +94,10 @@ fn flaw(
     let Some(statement) = manifest.statement(code) else {
         return Some("its manifest was not loaded from a text that can be signed");
     };
-    if signer.vouches(&statement, signature) {
+    if signer.verifies(&statement, signature) {
         return None;
     }
-    if signer.signed(component, signature) {
+    if signer.verifies_bytes(component, signature) {
         return Some("the signature covers only the code, but must cover manifest and code");
     }
     Some("the signature does not match this manifest and this code")
@@ -106,7 +106,7 @@ fn flaw(
 /// Logs and counts a refusal before a component is loaded, within the rate of the host.
 pub(crate) fn audit(host: &Host, component: &str, grant: &'static str, what: &str) {
     metric::refused(component, grant);
-    if let Some(omitted) = host.audits().take(Instant::now()) {
+    if let Some(omitted) = host.audit_lines().take(Instant::now()) {
         tracing::warn!(target: AUDIT, component, grant, what, omitted, "refused");
     }
 }

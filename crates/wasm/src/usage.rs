@@ -20,19 +20,19 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use self::budget::Budget;
-use self::placement::Placement;
-pub(crate) use self::placement::SLICE;
-use crate::engine::{Excess, HostLimits};
-use crate::lines::LogLimits;
-use crate::manifest::Limits;
+use self::budget::CpuBudget;
+use self::placement::CallPlacement;
+pub(crate) use self::placement::WORKER_SLICE;
+use crate::engine::{HostLimits, OverBudgetAction};
+use crate::log_limit::LogLimits;
+use crate::manifest::ComponentLimits;
 use crate::metric;
 use crate::seeded_bug::{Bug, seeded};
 
 /// The processor usage of one component, and the rate limiters of its log lines. All its
 /// incarnations and versions share it.
 #[derive(Debug)]
-pub(crate) struct Usage {
+pub(crate) struct ComponentUsage {
     name: Box<str>,
     /// The flags [`HEAVY`] and [`OVER`]; 0 for a component whose calls run on workers without
     /// delay.
@@ -47,14 +47,14 @@ pub(crate) struct Usage {
     delayed: AtomicU64,
     banned: AtomicBool,
     log: LogLimits,
-    rules: Mutex<Rules>,
+    rules: Mutex<UsageState>,
 }
 
 #[derive(Debug)]
-struct Rules {
-    budget: Option<Budget>,
-    placement: Placement,
-    excess: Excess,
+struct UsageState {
+    budget: Option<CpuBudget>,
+    placement: CallPlacement,
+    excess: OverBudgetAction,
     patience: Duration,
     /// Time of the latest log line about its throttling.
     last_logged: Option<Instant>,
@@ -66,7 +66,7 @@ const HEAVY: u8 = 1;
 const OVER: u8 = 2;
 
 /// The weight at which virtual time equals processor time.
-pub(crate) const WEIGHT: u32 = 100;
+pub(crate) const DEFAULT_WEIGHT: u32 = 100;
 /// Minimum interval of log lines about the throttling of one component.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -79,22 +79,22 @@ pub(crate) enum Admission {
     Quarantine,
 }
 
-impl Usage {
-    pub(crate) fn new(name: &str, limits: &Limits, host: &HostLimits) -> Self {
+impl ComponentUsage {
+    pub(crate) fn new(name: &str, limits: &ComponentLimits, host: &HostLimits) -> Self {
         let now = Instant::now();
         let usage = Self {
             name: Box::from(name),
             state: AtomicU8::new(0),
             cpu: AtomicU64::new(0),
             virtual_time: AtomicU64::new(0),
-            weight: AtomicU32::new(WEIGHT),
+            weight: AtomicU32::new(DEFAULT_WEIGHT),
             throttled: AtomicU64::new(0),
             delayed: AtomicU64::new(0),
             banned: AtomicBool::new(false),
             log: LogLimits::new(name, limits.log_rate),
-            rules: Mutex::new(Rules {
+            rules: Mutex::new(UsageState {
                 budget: None,
-                placement: Placement::new(now),
+                placement: CallPlacement::new(now),
                 excess: host.excess,
                 patience: host.patience,
                 last_logged: None,
@@ -105,8 +105,8 @@ impl Usage {
     }
 
     /// Takes over the limits of a version, within the caps of the node.
-    pub(crate) fn set_limits(&self, limits: &Limits, host: &HostLimits) {
-        self.log.limit(limits.log_rate);
+    pub(crate) fn set_limits(&self, limits: &ComponentLimits, host: &HostLimits) {
+        self.log.set_own_rate(limits.log_rate);
         let caps = &host.caps;
         let weight = caps.weight_of(limits);
         self.weight.store(weight.max(1), Ordering::Relaxed);
@@ -115,8 +115,8 @@ impl Usage {
         let budget = rules.budget.take();
         // A new version does not start with a full budget.
         rules.budget = (!share.is_whole()).then(|| match budget {
-            Some(budget) => budget.with(share),
-            None => Budget::new(share, Instant::now()),
+            Some(budget) => budget.with_share(share),
+            None => CpuBudget::new(share, Instant::now()),
         });
         if rules.budget.is_none() {
             self.state.fetch_and(!OVER, Ordering::Relaxed);
@@ -124,13 +124,13 @@ impl Usage {
     }
 
     /// Returns the rate limiters of log lines caused by the component.
-    pub(crate) const fn log(&self) -> &LogLimits {
+    pub(crate) const fn log_limits(&self) -> &LogLimits {
         &self.log
     }
 
     /// Returns `true` if its calls are neither delayed nor moved to guest threads.
     #[inline]
-    pub(crate) fn is_free(&self) -> bool {
+    pub(crate) fn is_unrestricted(&self) -> bool {
         self.state.load(Ordering::Relaxed) == 0
     }
 
@@ -160,20 +160,20 @@ impl Usage {
     }
 
     /// Counts processor time that was measured on a guest thread.
-    pub(crate) fn measured(&self, cpu: Duration) {
+    pub(crate) fn charge_measured(&self, cpu: Duration) {
         let nanos = u64::try_from(cpu.as_nanos()).unwrap_or(u64::MAX);
         let weight = match seeded(Bug::WeightIgnored) {
-            true => u64::from(WEIGHT),
+            true => u64::from(DEFAULT_WEIGHT),
             false => u64::from(self.weight.load(Ordering::Relaxed)),
         };
-        let by_weight = nanos.saturating_mul(u64::from(WEIGHT)) / weight;
+        let by_weight = nanos.saturating_mul(u64::from(DEFAULT_WEIGHT)) / weight;
         self.virtual_time.fetch_add(by_weight, Ordering::Relaxed);
         self.spend(cpu);
     }
 
     /// Counts processor time on a worker, where a call saw a tick: it stands for the calls that saw
     /// none. `calls` is the number of calls of this incarnation.
-    pub(crate) fn sampled(&self, cpu: Duration, calls: u64) {
+    pub(crate) fn charge_sampled(&self, cpu: Duration, calls: u64) {
         let now = Instant::now();
         self.spend(cpu);
         if self.rules.lock().placement.sample(now, cpu, calls) {
@@ -193,14 +193,14 @@ impl Usage {
     }
 
     /// Records that a call exceeded its slice on a worker: later calls run on guest threads.
-    pub(crate) fn passed_slice(&self) {
+    pub(crate) fn record_slice_exceeded(&self) {
         if !self.is_heavy() {
             self.demote(Instant::now());
         }
     }
 
     fn demote(&self, now: Instant) {
-        if seeded(Bug::HogStaysOnWorker) {
+        if seeded(Bug::HeavyStaysOnWorker) {
             return;
         }
         let patience = self.rules.lock().placement.demote(now);
@@ -239,10 +239,10 @@ impl Usage {
             return Admission::Now;
         };
         let (delay, over) = budget.delay(now);
-        let is_banned = excess == Excess::Quarantine && over >= patience;
+        let is_banned = excess == OverBudgetAction::Quarantine && over >= patience;
         if is_banned && !seeded(Bug::QuarantineIgnored) {
             self.banned.store(true, Ordering::Relaxed);
-            metric::starved(&self.name);
+            metric::quarantined(&self.name);
             return Admission::Quarantine;
         }
         if delay.is_zero() {

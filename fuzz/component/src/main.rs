@@ -7,13 +7,14 @@
 use std::sync::OnceLock;
 
 use libfuzzer_sys::fuzz_target;
-use strowger_wasm::{Digest, Directory, Host, HostLimits, LoadError, Manifest};
+use strowger_wasm::load::Digest;
+use strowger_wasm::{Directory, Host, HostLimits, LoadError, Manifest};
 
 /// Maximum length of a component; short, so that the limit is hit and compilations are quick.
 const LONGEST: usize = 64 << 10;
 
 fuzz_target!(|input: &[u8]| {
-    let (manifest, octets) = match input.iter().position(|octet| *octet == 0) {
+    let (manifest, bytes) = match input.iter().position(|byte| *byte == 0) {
         Some(at) => (&input[..at], &input[at + 1..]),
         None => (input, &[][..]),
     };
@@ -29,7 +30,7 @@ fuzz_target!(|input: &[u8]| {
     };
     let name = manifest.component.name.clone();
     let limits = manifest.limits.clone();
-    let image = match host().load_blocking(octets, manifest) {
+    let image = match host().load_blocking(bytes, manifest) {
         Ok(image) => image,
         Err(LoadError::Manifest(error)) => panic!("it was a manifest: {error}"),
         Err(error) => {
@@ -37,8 +38,8 @@ fuzz_target!(|input: &[u8]| {
             return;
         }
     };
-    assert!(octets.len() <= LONGEST, "the host takes no longer one");
-    assert_eq!(image.digest(), Digest::of(octets), "of these octets");
+    assert!(bytes.len() <= LONGEST, "the host takes no longer one");
+    assert_eq!(image.digest(), Digest::of(bytes), "of these bytes");
     assert_eq!(image.manifest().component.name, name, "with this manifest");
     assert_eq!(image.manifest().limits, limits, "and its limits");
     let args = host().component(image, &Directory::new());

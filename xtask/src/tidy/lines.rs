@@ -33,7 +33,7 @@ const REAL_TIME: &[&str] = &[
     "crates/cli/tests/strowger/idle.rs",
     "crates/pfcp/tests/others/guarded.rs",
     "crates/pfcp-node/tests/lifetime/restoration.rs",
-    "crates/wasm/src/guest/stopwatch.rs",
+    "crates/wasm/src/guest/cpu_meter.rs",
     "crates/wasm/tests/fairness/",
     "xtask/src/process.rs",
     "xtask/tests/hang.rs",

@@ -11,7 +11,9 @@ mod sign;
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use strowger_wasm::{Caps, Host, HostLimits, LoadError, Manifest, Trust};
+use strowger_wasm::manifest::ManifestCaps;
+use strowger_wasm::signature::TrustPolicy;
+use strowger_wasm::{Host, HostLimits, LoadError, Manifest};
 
 use crate::component::{by_manifest, manifest, not_loaded, read_bytes};
 use crate::exit::{CliResult, Failure};
@@ -91,7 +93,7 @@ impl ComponentFileArgs {
 
 /// Returns a host for one component, whose manifest may ask for up to `caps` and must satisfy
 /// `trust`.
-fn host(caps: Caps, trust: Trust) -> CliResult<Host> {
+fn host(caps: ManifestCaps, trust: TrustPolicy) -> CliResult<Host> {
     let mut limits = HostLimits::default();
     (limits.caps, limits.trust) = (caps, trust);
     (limits.instances, limits.waiting) = (4, 4);

@@ -37,10 +37,11 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use strowger::{ActorPath, ActorSystem};
 use strowger_gateway::relay::RelaySpec;
-use strowger_wasm::{
-    Change, ComponentRegistry, Deployed, Event, Host, Image, LoadError, LoadStage, Manifest,
-    RegistryError, Widening,
-};
+use strowger_wasm::host::LoadStage;
+use strowger_wasm::manifest::AccessChange;
+use strowger_wasm::message::Event;
+use strowger_wasm::registry::{DeploymentStatus, RegistryError, WiderAccess};
+use strowger_wasm::{ComponentRegistry, Host, Image, LoadError, Manifest};
 
 use self::deployment::{Deployment, Deployments};
 pub(super) use self::method::register;
@@ -171,8 +172,8 @@ impl Components {
         &self,
         manifest: PathBuf,
         name: Option<String>,
-        widening: Widening,
-    ) -> Result<(String, Vec<Change>), ReplaceError> {
+        widening: WiderAccess,
+    ) -> Result<(String, Vec<AccessChange>), ReplaceError> {
         let file = manifest.display().to_string();
         let mut section = ComponentSection::new(manifest);
         section.name = name;
@@ -194,7 +195,11 @@ impl Components {
         Ok((name, changes))
     }
 
-    async fn rollback(&self, name: &str, widening: Widening) -> Result<Vec<Change>, ReplaceError> {
+    async fn rollback(
+        &self,
+        name: &str,
+        widening: WiderAccess,
+    ) -> Result<Vec<AccessChange>, ReplaceError> {
         let done = self.0.registry.rollback(name, widening).await;
         let again = || format!("strowger component rollback {name} --grant");
         done.map_err(|error| ReplaceError::of(error, again))
@@ -232,13 +237,13 @@ impl Components {
     }
 
     /// Returns the component whose actor has this path.
-    fn at(&self, path: &ActorPath) -> Option<Deployed> {
+    fn at(&self, path: &ActorPath) -> Option<DeploymentStatus> {
         let name = path.as_str().strip_prefix("/components/")?;
         self.one(name.strip_suffix("/guest")?)
     }
 
     /// Returns the state of a component.
-    pub(crate) fn one(&self, name: &str) -> Option<Deployed> {
+    pub(crate) fn one(&self, name: &str) -> Option<DeploymentStatus> {
         self.0.registry.get(name)
     }
 
@@ -278,7 +283,7 @@ impl ComponentSection {
 pub(crate) struct ReplaceError {
     failure: Failure,
     /// The differences between the versions, if they are the reason.
-    changes: Vec<Change>,
+    changes: Vec<AccessChange>,
 }
 
 impl ReplaceError {

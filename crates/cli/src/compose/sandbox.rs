@@ -6,10 +6,11 @@ use strowger_tools::code::{
     BoxFuture, CallOutcome, CodeError, CodeHost, CodeLimit, CodeLimits, CodeRealm, CodeStep,
     ConsoleLevel, ExceededLimit, FunctionDecl, Sandbox, ThrownValue,
 };
-use strowger_wasm::{
-    Answering, Host, LoadError, Realm, RealmError, RunError, RunLimits, ScriptCaller,
-    ScriptFunction, Scripts, Task,
+use strowger_wasm::script::{
+    Realm, RealmError, ScriptCallFuture, ScriptCaller, ScriptEngine, ScriptError, ScriptFunction,
+    ScriptLimits, ScriptTask,
 };
+use strowger_wasm::{Host, LoadError};
 use tokio::sync::OnceCell;
 
 /// The script engine, built from `components/quickjs`.
@@ -22,7 +23,7 @@ pub(crate) const TYPESCRIPT: &str = include_str!("../../../../fixtures/scripts/t
 #[derive(Debug)]
 pub(crate) struct Realms {
     host: Host,
-    scripts: OnceCell<Scripts>,
+    scripts: OnceCell<ScriptEngine>,
 }
 
 impl Realms {
@@ -32,7 +33,7 @@ impl Realms {
     /// Returns an error if the host cannot run the engine.
     pub(crate) fn new_blocking(host: &Host) -> Result<Arc<Self>, LoadError> {
         let mut realms = Self::on_demand(host);
-        realms.scripts = OnceCell::new_with(Some(Scripts::load_blocking(host, ENGINE)?));
+        realms.scripts = OnceCell::new_with(Some(ScriptEngine::load_blocking(host, ENGINE)?));
         Ok(Arc::new(realms))
     }
 
@@ -44,10 +45,11 @@ impl Realms {
         }
     }
 
-    async fn scripts(&self) -> Result<&Scripts, CodeError> {
+    async fn scripts(&self) -> Result<&ScriptEngine, CodeError> {
         let load = || async {
             let host = self.host.clone();
-            let load = tokio::task::spawn_blocking(move || Scripts::load_blocking(&host, ENGINE));
+            let load =
+                tokio::task::spawn_blocking(move || ScriptEngine::load_blocking(&host, ENGINE));
             let loaded = load.await.map_err(|error| error.to_string());
             let loaded = loaded.and_then(|loaded| loaded.map_err(|error| error.to_string()));
             loaded.map_err(CodeError::SandboxFailed)
@@ -104,22 +106,22 @@ impl CodeRealm for HostRealm {
     }
 }
 
-const fn task(step: CodeStep<'_>) -> Task<'_> {
+const fn task(step: CodeStep<'_>) -> ScriptTask<'_> {
     match step {
-        CodeStep::Script { name, code } => Task::Script { name, code },
+        CodeStep::Script { name, code } => ScriptTask::Script { name, code },
         CodeStep::Call {
             function,
             arguments,
-        } => Task::Call {
+        } => ScriptTask::Call {
             function,
             arguments,
         },
-        CodeStep::Set { name, value } => Task::Set { name, value },
+        CodeStep::Set { name, value } => ScriptTask::Set { name, value },
     }
 }
 
-fn within(limits: &CodeLimits) -> RunLimits {
-    let mut within = RunLimits::default();
+fn within(limits: &CodeLimits) -> ScriptLimits {
+    let mut within = ScriptLimits::default();
     within.time = limits.time;
     within.stack = limits.stack;
     within.jobs = limits.jobs;
@@ -131,15 +133,15 @@ fn within(limits: &CodeLimits) -> RunLimits {
     within
 }
 
-fn told(error: &RunError) -> CodeError {
+fn told(error: &ScriptError) -> CodeError {
     match error {
-        RunError::Thrown(json) => CodeError::Thrown(ThrownValue::from_json(json)),
-        RunError::Limit(passed) => match CodeLimit::from_name(passed.name) {
+        ScriptError::Thrown(json) => CodeError::Thrown(ThrownValue::from_json(json)),
+        ScriptError::Limit(passed) => match CodeLimit::from_name(passed.name) {
             Some(limit) => CodeError::Limit(ExceededLimit::new(limit, passed.most, passed.used)),
             None => CodeError::SandboxFailed(error.to_string()),
         },
-        RunError::Cancelled => CodeError::Cancelled,
-        RunError::Unsettled => CodeError::Unsettled,
+        ScriptError::Cancelled => CodeError::Cancelled,
+        ScriptError::Unsettled => CodeError::Unsettled,
         _ => CodeError::SandboxFailed(error.to_string()),
     }
 }
@@ -152,7 +154,7 @@ impl ScriptCaller for HostCaller {
         self.0.print(ConsoleLevel::from_number(level), text);
     }
 
-    fn call(&mut self, function: usize, arguments: String) -> Answering {
+    fn call(&mut self, function: usize, arguments: String) -> ScriptCallFuture {
         let called: BoxFuture<'static, CallOutcome> = self.0.call(function, arguments);
         called
     }

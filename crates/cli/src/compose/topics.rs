@@ -5,7 +5,7 @@ use strowger::{ActorSystem, StartError, Strategy, Supervisor};
 use strowger_gateway::access::AuditRecord;
 use strowger_gateway::relay::RelaySpec;
 use strowger_pfcp_node::{PeerRestartEvent, SessionEvent, UsageMeasurement, UsageReported};
-use strowger_wasm::Event;
+use strowger_wasm::message::Event;
 
 /// Relays `@(topic/n4/sessions)`, `@(topic/n4/usage)`, `@(topic/n4/restarts)`, the changes made by
 /// callers at `@(topic/doors/audit)`, and the topics of components.

@@ -4,7 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
-use strowger_wasm::{Caps, Excess, Grant, HostLimits, Trust};
+use strowger_wasm::HostLimits;
+use strowger_wasm::host::OverBudgetAction;
+use strowger_wasm::manifest::{Grant, ManifestCaps};
+use strowger_wasm::signature::TrustPolicy;
 
 use super::Problem;
 
@@ -30,15 +33,15 @@ pub(crate) struct ComponentsSection {
     /// second.
     pub(crate) wall: u32,
     /// The consequence for a component that exceeds its share of a processor.
-    pub(crate) excess: Excess,
+    pub(crate) excess: OverBudgetAction,
     /// Time for which a component may exceed its share before it is put into quarantine, if that is
     /// the consequence.
     #[serde(deserialize_with = "strowger::deserialize_duration")]
     pub(crate) patience: Duration,
     /// The caps on what a manifest may ask for.
-    pub(crate) caps: Caps,
+    pub(crate) caps: ManifestCaps,
     /// The trusted signers of components, and whether upgrades may widen what those reach.
-    pub(crate) trust: Trust,
+    pub(crate) trust: TrustPolicy,
 }
 
 /// A component to start.

@@ -113,7 +113,7 @@ fn every_key_is_read_outside_of_the_configuration() {
     }
     // The caps on manifests are checked in the crate that parses manifests.
     code.push_str(include_str!("../../../wasm/src/manifest/caps.rs"));
-    code.push_str(include_str!("../../../wasm/src/manifest/reach.rs"));
+    code.push_str(include_str!("../../../wasm/src/manifest/compare.rs"));
     code.push_str(include_str!("../../../wasm/src/registry.rs"));
     code.push_str(include_str!("../../../wasm/src/trust.rs"));
     for (table, key) in every_key() {

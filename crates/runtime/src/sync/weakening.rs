@@ -172,30 +172,30 @@ weakenings! {
 
     /// A wake that finds a call queued is written, so that the turn of the call reads it.
     #[cfg(strowger_loom)]
-    RepeatedCallWakeWritten => "turns::loom::a_call_has_a_turn_after_each_wake",
+    RepeatedCallWakeWritten => "turns::loom::call_gets_a_turn_after_each_wake",
     /// A wake during the turn of a call is recorded.
     #[cfg(strowger_loom)]
-    CallWakeDuringTurnNoted => "turns::loom::a_call_has_a_turn_after_each_wake",
+    CallWakeDuringTurnNoted => "turns::loom::call_gets_a_turn_after_each_wake",
     /// The turn of a call sees what was done before the wakes that found the call queued.
     #[cfg(strowger_loom)]
-    CallTurnAcquire => "turns::loom::a_call_has_a_turn_after_each_wake",
+    CallTurnAcquire => "turns::loom::call_gets_a_turn_after_each_wake",
     /// A call that was woken during its turn is queued in one step, so that its next turn sees what
     /// was done before a wake in between.
     #[cfg(strowger_loom)]
-    CallRequeuedAtomically => "turns::loom::a_call_has_a_turn_after_each_wake",
+    CallRequeuedAtomically => "turns::loom::call_gets_a_turn_after_each_wake",
 
     /// A call that begins sees that the ticker is parked.
     #[cfg(strowger_loom)]
-    CallBeginAcquire => "calls::loom::the_thread_does_not_rest_while_a_call_is_under_way",
+    CallBeginAcquire => "calls::loom::ticker_does_not_park_during_a_call",
     /// The end of a call publishes its beginning.
     #[cfg(strowger_loom)]
-    CallEndRelease => "calls::loom::of_no_call_only_the_end_is_seen",
+    CallEndRelease => "calls::loom::call_end_is_never_counted_before_its_begin",
     /// The ticker publishes that it is parked before it counts the calls.
     #[cfg(strowger_loom)]
-    TickerParkRelease => "calls::loom::the_thread_does_not_rest_while_a_call_is_under_way",
+    TickerParkRelease => "calls::loom::ticker_does_not_park_during_a_call",
     /// The ticker counts the calls once more before it parks.
     #[cfg(strowger_loom)]
-    TickerParkChecksCalls => "calls::loom::the_thread_does_not_rest_while_a_call_is_under_way",
+    TickerParkChecksCalls => "calls::loom::ticker_does_not_park_during_a_call",
 }
 
 #[cfg(not(strowger_loom))]

@@ -19,7 +19,7 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use crate::digest::Digest;
-use crate::engine::Class;
+use crate::engine::EngineClass;
 
 /// A directory of compiled components.
 #[derive(Debug)]
@@ -30,14 +30,14 @@ pub(crate) struct CodeDirectory {
 }
 
 const MAGIC: &[u8; 8] = b"strowgr1";
-const HEAD: usize = 8 + 32 + 1 + 32;
-const END: &str = "compiled";
+const HEADER_LEN: usize = 8 + 32 + 1 + 32;
+const EXTENSION: &str = "compiled";
 
 impl CodeDirectory {
     /// Opens the directory, and creates it if it does not exist.
     pub(crate) fn open(path: &Path, max: usize) -> Result<Self, String> {
         let failed = |error: io::Error| format!("directory {}: {error}", path.display());
-        make(path).map_err(failed)?;
+        create_private_dir(path).map_err(failed)?;
         if !is_private(path).map_err(failed)? {
             let path = path.display();
             return Err(format!(
@@ -51,16 +51,22 @@ impl CodeDirectory {
         })
     }
 
-    fn place(&self, digest: Digest, class: Class) -> PathBuf {
-        self.path.join(format!("{digest}-{}.{END}", class.index()))
+    fn file_path(&self, digest: Digest, class: EngineClass) -> PathBuf {
+        self.path
+            .join(format!("{digest}-{}.{EXTENSION}", class.index()))
     }
 
     /// Reads the compiled code of a component for an engine, if it is there and intact.
-    pub(crate) fn read(&self, engine: &Engine, digest: Digest, class: Class) -> Option<Component> {
-        let place = self.place(digest, class);
-        let found = read(&place, self.max).ok()?;
-        let Some(code) = code(&found, digest, class) else {
-            tracing::warn!(file = %place.display(), "invalid file in code cache");
+    pub(crate) fn read(
+        &self,
+        engine: &Engine,
+        digest: Digest,
+        class: EngineClass,
+    ) -> Option<Component> {
+        let path = self.file_path(digest, class);
+        let found = read(&path, self.max).ok()?;
+        let Some(code) = verified_code(&found, digest, class) else {
+            tracing::warn!(file = %path.display(), "invalid file in code cache");
             return None;
         };
         match deserialize(engine, code) {
@@ -68,11 +74,11 @@ impl CodeDirectory {
                 // The modification time is the time of last use: `evict` removes the oldest
                 // first.
                 let now = SystemTime::now();
-                drop(File::open(&place).and_then(|file| file.set_modified(now)));
+                drop(File::open(&path).and_then(|file| file.set_modified(now)));
                 Some(component)
             }
             Err(error) => {
-                let file = place.display();
+                let file = path.display();
                 let error = format!("{error:#}");
                 tracing::info!(%file, %error, "cannot use file in code cache");
                 None
@@ -81,28 +87,28 @@ impl CodeDirectory {
     }
 
     /// Writes a compiled component. A failure is logged only: the component can run without it.
-    pub(crate) fn write(&self, component: &Component, digest: Digest, class: Class) {
-        let place = self.place(digest, class);
+    pub(crate) fn write(&self, component: &Component, digest: Digest, class: EngineClass) {
+        let path = self.file_path(digest, class);
         let written = component
             .serialize()
             .map_err(|error| io::Error::other(format!("{error:#}")))
-            .and_then(|code| self.put(&place, &head(&code, digest, class), &code));
+            .and_then(|code| self.write_atomically(&path, &header(&code, digest, class), &code));
         if let Err(error) = written {
-            tracing::warn!(file = %place.display(), %error, "cannot write to code cache");
+            tracing::warn!(file = %path.display(), %error, "cannot write to code cache");
         }
     }
 
-    fn put(&self, place: &Path, head: &[u8], code: &[u8]) -> io::Result<()> {
+    fn write_atomically(&self, path: &Path, head: &[u8], code: &[u8]) -> io::Result<()> {
         let bytes = head.len() + code.len();
         if bytes > self.max {
             return Ok(());
         }
         self.evict(bytes)?;
         // Write to a temporary file and rename it, so that no reader sees a partial file.
-        let aside = place.with_extension(format!("{}.new", std::process::id()));
+        let aside = path.with_extension(format!("{}.new", std::process::id()));
         let mut file = File::create(&aside)?;
         let written = file.write_all(head).and_then(|()| file.write_all(code));
-        let written = written.and_then(|()| fs::rename(&aside, place));
+        let written = written.and_then(|()| fs::rename(&aside, path));
         if written.is_err() {
             drop(fs::remove_file(&aside));
         }
@@ -116,7 +122,7 @@ impl CodeDirectory {
             let entry = entry?;
             if Path::new(&entry.file_name())
                 .extension()
-                .is_some_and(|end| end == END)
+                .is_some_and(|end| end == EXTENSION)
             {
                 let metadata = entry.metadata()?;
                 files.push((metadata.modified()?, metadata.len(), entry.path()));
@@ -135,23 +141,23 @@ impl CodeDirectory {
     }
 }
 
-fn read(place: &Path, max: usize) -> io::Result<Vec<u8>> {
+fn read(path: &Path, max: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let file = File::open(place)?;
+    let file = File::open(path)?;
     file.take(max as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-fn head(code: &[u8], digest: Digest, class: Class) -> Vec<u8> {
+fn header(code: &[u8], digest: Digest, class: EngineClass) -> Vec<u8> {
     let class = [u8::try_from(class.index()).unwrap_or(u8::MAX)];
     let sum = Sha256::digest(code);
     [&MAGIC[..], digest.as_bytes(), &class, &sum].concat()
 }
 
 /// Returns the code in a file, if its header is right.
-fn code(found: &[u8], digest: Digest, class: Class) -> Option<&[u8]> {
-    let (before, code) = found.split_at_checked(HEAD)?;
-    (before == head(code, digest, class)).then_some(code)
+fn verified_code(found: &[u8], digest: Digest, class: EngineClass) -> Option<&[u8]> {
+    let (before, code) = found.split_at_checked(HEADER_LEN)?;
+    (before == header(code, digest, class)).then_some(code)
 }
 
 #[expect(unsafe_code, reason = "the machine's own form of code is run as it is")]
@@ -163,7 +169,7 @@ fn deserialize(engine: &Engine, code: &[u8]) -> wasmtime::Result<Component> {
 }
 
 #[cfg(unix)]
-fn make(path: &Path) -> io::Result<()> {
+fn create_private_dir(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
 
     fs::DirBuilder::new()
@@ -173,7 +179,7 @@ fn make(path: &Path) -> io::Result<()> {
 }
 
 #[cfg(not(unix))]
-fn make(path: &Path) -> io::Result<()> {
+fn create_private_dir(path: &Path) -> io::Result<()> {
     fs::create_dir_all(path)
 }
 

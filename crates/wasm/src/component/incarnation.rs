@@ -14,13 +14,13 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use wasmtime::Store;
 
-use super::refused;
-use crate::contract::{Answered, Envelope, Functions, MessageKind, Payload, Reason};
-use crate::fault::{Fault, Phase};
-use crate::guest::{ActorEnv, Bounds, Guest, is_worker};
-use crate::host::{Host, Permit};
+use super::refusal_fault;
+use crate::contract::{ActorFunctions, Envelope, HandleResult, MessageKind, Payload, StartReason};
+use crate::fault::{CallPhase, Fault};
+use crate::guest::{ActorEnv, CpuLimits, StoreData, is_worker};
+use crate::host::{CapacityPermit, Host};
 use crate::load::Image;
-use crate::usage::Usage;
+use crate::usage::ComponentUsage;
 
 /// State returned by a component, with the version of its format.
 pub(super) type SavedState = (u32, Payload);
@@ -28,7 +28,7 @@ pub(super) type SavedState = (u32, Payload);
 /// The parameters that an incarnation starts with.
 #[derive(Debug, Clone)]
 pub(super) struct StartParams {
-    pub(super) reason: Reason,
+    pub(super) reason: StartReason,
     pub(super) attempt: u32,
     pub(super) saved: Option<SavedState>,
 }
@@ -37,7 +37,7 @@ pub(super) struct StartParams {
 pub(super) struct Incarnation {
     state: StoreState,
     host: Host,
-    usage: Arc<Usage>,
+    usage: Arc<ComponentUsage>,
     call_params: CallParams,
     /// The runtime of the actor, if calls can move to other threads. With virtual time, everything
     /// stays on the only thread.
@@ -49,30 +49,30 @@ enum StoreState {
     /// A call has taken the Store. If it does not return it, the incarnation ends.
     InCall(Arc<Image>),
     /// Passivated: without a Store, only with the environment of its actor.
-    Passivated(Box<Guest>),
+    Passivated(Box<StoreData>),
 }
 
 struct ActiveStore {
-    store: Store<Guest>,
-    functions: Functions,
+    store: Store<StoreData>,
+    functions: ActorFunctions,
     /// A stack of its own, for a heavy component that never waits.
-    stack: Option<Box<Permit>>,
+    stack: Option<Box<CapacityPermit>>,
 }
 
 /// The parameters of every call.
 #[derive(Debug, Clone, Copy)]
 struct CallParams {
-    init: Bounds,
-    call: Bounds,
+    init: CpuLimits,
+    call: CpuLimits,
     fuel: u64,
     waits: bool,
 }
 
 /// Returns the bounds of a call with this limit of processor time.
-fn bounds(host: &Host, cpu: Duration) -> Bounds {
+fn cpu_limits(host: &Host, cpu: Duration) -> CpuLimits {
     let wall = cpu.saturating_mul(host.limits().wall);
     let wall = wall.saturating_add(Duration::from_secs(1));
-    Bounds { cpu, wall }
+    CpuLimits { cpu, wall }
 }
 
 impl fmt::Debug for Incarnation {
@@ -86,14 +86,14 @@ impl Incarnation {
     pub(super) async fn begin(
         host: &Host,
         image: Arc<Image>,
-        usage: Arc<Usage>,
+        usage: Arc<ComponentUsage>,
         env: ActorEnv,
         tokens: u64,
     ) -> Result<Self, Fault> {
         let limits = &image.manifest().limits;
         let call_params = CallParams {
-            init: bounds(host, limits.init),
-            call: bounds(host, limits.deadline),
+            init: cpu_limits(host, limits.init),
+            call: cpu_limits(host, limits.deadline),
             fuel: limits.fuel,
             waits: image.waits(),
         };
@@ -104,7 +104,7 @@ impl Incarnation {
             call_params,
             runtime: is_worker().then(Handle::current),
         };
-        let guest = Guest::new(host.clone(), image, usage, env, tokens);
+        let guest = StoreData::new(host.clone(), image, usage, env, tokens);
         incarnation.state = StoreState::Active(incarnation.instantiate(guest).await?);
         Ok(incarnation)
     }
@@ -115,11 +115,11 @@ impl Incarnation {
 
     /// Returns `true` if it is active, its calls never wait, and none is delayed or runs elsewhere.
     #[inline]
-    pub(super) fn is_prompt(&self) -> bool {
+    pub(super) fn can_call_now(&self) -> bool {
         self.is_active()
             && !self.call_params.waits
-            && self.usage.is_free()
-            && !self.host.workers_are_held()
+            && self.usage.is_unrestricted()
+            && !self.host.workers_are_occupied()
     }
 
     /// Drops the Store. Subscriptions are kept.
@@ -127,12 +127,12 @@ impl Incarnation {
         let old = self.guest();
         let (env, tokens) = (old.env.clone(), old.next_token());
         let (image, usage) = (Arc::clone(&old.image), Arc::clone(&self.usage));
-        let mut guest = Guest::new(self.host.clone(), image, usage, env, tokens);
+        let mut guest = StoreData::new(self.host.clone(), image, usage, env, tokens);
         guest.keep_subscriptions(self.guest_mut());
         self.state = StoreState::Passivated(Box::new(guest));
     }
 
-    pub(super) fn guest(&self) -> &Guest {
+    pub(super) fn guest(&self) -> &StoreData {
         match &self.state {
             StoreState::Active(active) => active.store.data(),
             StoreState::Passivated(guest) => guest,
@@ -140,7 +140,7 @@ impl Incarnation {
         }
     }
 
-    pub(super) fn guest_mut(&mut self) -> &mut Guest {
+    pub(super) fn guest_mut(&mut self) -> &mut StoreData {
         match &mut self.state {
             StoreState::Active(active) => active.store.data_mut(),
             StoreState::Passivated(guest) => guest,
@@ -158,9 +158,9 @@ impl Incarnation {
     pub(super) async fn init(&mut self, start: StartParams) -> Result<(), Fault> {
         let (version, state) = start.saved.unzip();
         let params = (start.reason, start.attempt, version.unwrap_or(0), state);
-        let init = self.functions(Phase::Init)?.init;
-        let (said,) = self.call(&init, params, Phase::Init).await?;
-        said.map_err(|text| refused(Phase::Init, &text))
+        let init = self.functions(CallPhase::Init)?.init;
+        let (result,) = self.call(&init, params, CallPhase::Init).await?;
+        result.map_err(|text| refusal_fault(CallPhase::Init, &text))
     }
 
     pub(super) async fn handle(
@@ -168,10 +168,10 @@ impl Incarnation {
         kind: MessageKind,
         token: u64,
         payload: Payload,
-    ) -> Result<Answered, Fault> {
-        let handle = self.functions(Phase::Handle)?.handle;
+    ) -> Result<HandleResult, Fault> {
+        let handle = self.functions(CallPhase::Handle)?.handle;
         let params = (kind, token, payload);
-        let (answered,) = self.call(&handle, params, Phase::Handle).await?;
+        let (answered,) = self.call(&handle, params, CallPhase::Handle).await?;
         Ok(answered)
     }
 
@@ -181,10 +181,10 @@ impl Incarnation {
         kind: MessageKind,
         token: u64,
         payload: Payload,
-    ) -> Result<Answered, Fault> {
-        let handle = self.functions(Phase::Handle)?.handle;
+    ) -> Result<HandleResult, Fault> {
+        let handle = self.functions(CallPhase::Handle)?.handle;
         let params = (kind, token, payload);
-        let (answered,) = self.call_now(&handle, params, Phase::Handle)?;
+        let (answered,) = self.call_now(&handle, params, CallPhase::Handle)?;
         Ok(answered)
     }
 
@@ -192,40 +192,40 @@ impl Incarnation {
         &mut self,
         batch: Vec<Envelope>,
     ) -> Result<Result<(), String>, Fault> {
-        let Some(function) = self.functions(Phase::Batch)?.batch else {
+        let Some(function) = self.functions(CallPhase::Batch)?.batch else {
             return Ok(Ok(()));
         };
-        let (answered,) = self.call(&function, (batch,), Phase::Batch).await?;
+        let (answered,) = self.call(&function, (batch,), CallPhase::Batch).await?;
         Ok(answered)
     }
 
     /// Like [`Incarnation::batch`], but synchronous; only if `is_prompt` returns `true`.
     pub(super) fn batch_now(&mut self, batch: Vec<Envelope>) -> Result<Result<(), String>, Fault> {
-        let Some(function) = self.functions(Phase::Batch)?.batch else {
+        let Some(function) = self.functions(CallPhase::Batch)?.batch else {
             return Ok(Ok(()));
         };
-        let (answered,) = self.call_now(&function, (batch,), Phase::Batch)?;
+        let (answered,) = self.call_now(&function, (batch,), CallPhase::Batch)?;
         Ok(answered)
     }
 
     pub(super) async fn snapshot(&mut self) -> Result<SavedState, Fault> {
-        let Some((snapshot, version)) = self.functions(Phase::Snapshot)?.stateful else {
+        let Some((snapshot, version)) = self.functions(CallPhase::Snapshot)?.stateful else {
             return Ok((0, Payload::from([])));
         };
-        let (state,) = self.call(&snapshot, (), Phase::Snapshot).await?;
-        let (version,) = self.call(&version, (), Phase::Snapshot).await?;
+        let (state,) = self.call(&snapshot, (), CallPhase::Snapshot).await?;
+        let (version,) = self.call(&version, (), CallPhase::Snapshot).await?;
         Ok((version, Payload::from(state)))
     }
 
     /// Returns the health that the component reports; the outer error is a fault of the call.
     pub(super) async fn health(&mut self) -> Result<Result<(), Fault>, Fault> {
-        let health = self.functions(Phase::Health)?.health;
-        let (said,) = self.call(&health, (), Phase::Health).await?;
-        Ok(said.map_err(|text| refused(Phase::Health, &text)))
+        let health = self.functions(CallPhase::Health)?.health;
+        let (result,) = self.call(&health, (), CallPhase::Health).await?;
+        Ok(result.map_err(|text| refusal_fault(CallPhase::Health, &text)))
     }
 
     pub(super) async fn stop(&mut self) -> Result<(), Fault> {
-        let stop = self.functions(Phase::Stop)?.stop;
-        self.call(&stop, (), Phase::Stop).await
+        let stop = self.functions(CallPhase::Stop)?.stop;
+        self.call(&stop, (), CallPhase::Stop).await
     }
 }

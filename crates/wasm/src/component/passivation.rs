@@ -11,9 +11,9 @@ use strowger::Context;
 use tokio::time::Instant;
 
 use super::ComponentActor;
+use super::backlog::AtRisk;
 use super::incarnation::Incarnation;
-use super::leftovers::Affected;
-use crate::contract::Reason;
+use crate::contract::StartReason;
 use crate::fault::Fault;
 use crate::message::{CheckIdle, MsgBody};
 
@@ -34,13 +34,13 @@ impl IdleTracker {
 }
 
 impl ComponentActor {
-    fn passivates(&self) -> Option<Duration> {
+    fn passivate_after(&self) -> Option<Duration> {
         self.incarnation.image().manifest().state.passivate
     }
 
     /// Records that the component worked, and schedules a check if its manifest allows passivation.
     pub(super) fn record_work(&mut self, cx: &mut Context<Self>) {
-        let Some(after) = self.passivates() else {
+        let Some(after) = self.passivate_after() else {
             return;
         };
         self.idle.last_worked = cx.now();
@@ -53,7 +53,7 @@ impl ComponentActor {
     /// Checks whether the component has been idle for long enough, and passivates it if so.
     pub(super) async fn check_idle(&mut self, cx: &mut Context<Self>) -> Result<(), Fault> {
         self.idle.check_scheduled = false;
-        let Some(after) = self.passivates() else {
+        let Some(after) = self.passivate_after() else {
             return Ok(());
         };
         let since = cx.now().saturating_duration_since(self.idle.last_worked);
@@ -62,7 +62,7 @@ impl ComponentActor {
             self.flush().await?;
             self.save().await?;
             self.incarnation.passivate();
-            self.cell.passivated();
+            self.shared.release_capacity();
             return Ok(());
         }
         let left = if left.is_zero() { after } else { left };
@@ -85,7 +85,7 @@ impl ComponentActor {
             None
             | Some(
                 MsgBody::CheckIdle(_)
-                | MsgBody::HandleLeftovers(_)
+                | MsgBody::DrainBacklog(_)
                 | MsgBody::Timer(_)
                 | MsgBody::Answer(_)
                 | MsgBody::Item(_)
@@ -101,10 +101,10 @@ impl ComponentActor {
             Some(message) => {
                 let awoken = self.activate(cx).await;
                 if let Err(fault) = awoken {
-                    let affected = Affected::default();
+                    let at_risk = AtRisk::default();
                     let lost = self
-                        .cell
-                        .record_end(&fault, cx.now(), affected, vec![message]);
+                        .shared
+                        .record_end(&fault, cx.now(), at_risk, vec![message]);
                     cx.set_messages_at_risk(lost);
                     return Err(fault);
                 }
@@ -115,13 +115,13 @@ impl ComponentActor {
     }
 
     async fn activate(&mut self, cx: &mut Context<Self>) -> Result<(), Fault> {
-        self.cell.reserve_capacity().await;
+        self.shared.reserve_capacity().await;
         let env = self.incarnation.guest().env.clone();
-        let (image, mut start, tokens) = self.cell.next_incarnation();
-        start.reason = Reason::Restart;
-        let usage = self.cell.usage()?;
+        let (image, mut start, tokens) = self.shared.next_incarnation();
+        start.reason = StartReason::Restart;
+        let usage = self.shared.usage()?;
         let mut incarnation =
-            Incarnation::begin(self.cell.host(), image, usage, env, tokens).await?;
+            Incarnation::begin(self.shared.host(), image, usage, env, tokens).await?;
         incarnation
             .guest_mut()
             .inherit_subscriptions(self.incarnation.guest_mut());

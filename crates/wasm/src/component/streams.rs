@@ -11,19 +11,22 @@ use strowger::{Ask, Completion, Context, ReadError, Reader, SourceSpec};
 use super::ComponentActor;
 use crate::contract::{MessageKind, Payload};
 use crate::fault::{Fault, printable};
-use crate::message::{CallError, Open};
+use crate::message::{CallError, OpenStream};
 
 /// A future of the reader of a requested stream, or of the reason why there is none.
-pub(crate) type Opening = Pin<Box<dyn Future<Output = Result<Reader<Payload>, String>> + Send>>;
+pub(crate) type OpeningStream =
+    Pin<Box<dyn Future<Output = Result<Reader<Payload>, String>> + Send>>;
 
 /// The next item of a stream that the component reads.
-pub(crate) struct Item {
+pub(crate) struct StreamItem {
     token: u64,
     /// An item and the rest of the stream, `None` at the end, or the reason why reading failed.
     next: Result<Option<(Payload, Reader<Payload>)>, String>,
 }
 
-async fn next(mut reader: Reader<Payload>) -> Result<Option<(Payload, Reader<Payload>)>, String> {
+async fn next_item(
+    mut reader: Reader<Payload>,
+) -> Result<Option<(Payload, Reader<Payload>)>, String> {
     loop {
         match reader.recv().await {
             None => return Ok(None),
@@ -44,9 +47,9 @@ impl ComponentActor {
             cx.cancel_pipe(pipe);
         }
         for (token, opening) in streams.take_opening() {
-            let reading = async move { next(opening.await?).await };
-            if let Ok(pipe) = cx.pipe(reading, move |next| Item { token, next }) {
-                streams.reads_by(token, pipe);
+            let reading = async move { next_item(opening.await?).await };
+            if let Ok(pipe) = cx.pipe(reading, move |next| StreamItem { token, next }) {
+                streams.set_pipe(token, pipe);
             }
         }
         streams.request_ready(|token| cx.lane::<()>().reply(token));
@@ -55,21 +58,22 @@ impl ComponentActor {
     /// Handles an item, and then requests the next one.
     pub(super) async fn handle_item(
         &mut self,
-        item: Item,
+        item: StreamItem,
         cx: &mut Context<Self>,
     ) -> Result<(), Fault> {
         let token = item.token;
-        if !self.incarnation.guest().streams.reads(token) {
+        if !self.incarnation.guest().streams.is_reading(token) {
             return Ok(());
         }
         let failure = match item.next {
             Ok(Some((payload, reader))) => {
                 self.deliver(MessageKind::Event, token, payload, cx).await?;
                 let streams = &mut self.incarnation.guest_mut().streams;
-                if streams.reads(token)
-                    && let Ok(pipe) = cx.pipe(next(reader), move |next| Item { token, next })
+                if streams.is_reading(token)
+                    && let Ok(pipe) =
+                        cx.pipe(next_item(reader), move |next| StreamItem { token, next })
                 {
-                    streams.reads_by(token, pipe);
+                    streams.set_pipe(token, pipe);
                 }
                 return Ok(());
             }
@@ -92,29 +96,29 @@ impl ComponentActor {
     /// Handles a request of another actor to read a stream from the component.
     pub(super) async fn handle_open(
         &mut self,
-        ask: Ask<Open>,
+        ask: Ask<OpenStream>,
         cx: &mut Context<Self>,
     ) -> Result<(), Fault> {
-        self.affected.lost = 1;
+        self.at_risk.lost = 1;
         let Ask { request, reply } = ask;
         let refuse = |why: &str| Err(CallError::Refused(why.to_owned()));
         let image = self.incarnation.image();
         let limits = &image.manifest().limits;
         if !image.manifest().grant.serve || !image.streams() {
             reply.send(refuse("the component serves no streams"));
-            self.affected.clear();
+            self.at_risk.clear();
             return Ok(());
         }
         let spec = SourceSpec::DEFAULT.window(limits.window).readers(1);
         let mut source = cx.source(spec.max_window(limits.window));
         let most = limits.streams;
         let guest = self.incarnation.guest_mut();
-        let token = guest.token();
+        let token = guest.new_token();
         let reader = match source.reader() {
             Ok(reader) if guest.streams.len() < most => reader,
             _ => {
                 reply.send(refuse("the component has reached its limit of streams"));
-                self.affected.clear();
+                self.at_risk.clear();
                 return Ok(());
             }
         };
@@ -130,13 +134,13 @@ impl ComponentActor {
                 self.incarnation
                     .guest_mut()
                     .streams
-                    .when_unread(token, gone);
-                self.handled(1, None).await
+                    .notify_when_unread(token, gone);
+                self.record_and_save(1, None).await
             }
             Ok(Err(text)) => {
                 self.incarnation.guest_mut().streams.end(token);
                 reply.send(Err(CallError::Refused(printable(&text))));
-                self.handled(1, Some(text)).await
+                self.record_and_save(1, Some(text)).await
             }
             Err(fault) => {
                 reply.send(Err(CallError::Fault(fault.clone())));
@@ -145,16 +149,18 @@ impl ComponentActor {
         }
     }
 
-    /// Handles the news that a served stream has space again, or has no reader any more.
+    /// Handles the notification that a served stream has space again, or has no reader any more.
     pub(super) async fn handle_flow(
         &mut self,
-        news: Completion<()>,
+        notified: Completion<()>,
         cx: &Context<Self>,
     ) -> Result<(), Fault> {
-        let token = news.token;
-        // A reply that another one replaced carries no news.
-        let (Ok(()), Some(read)) = (news.result, self.incarnation.guest().streams.is_read(token))
-        else {
+        let token = notified.token;
+        // A replaced notification fails, and means nothing.
+        let (Ok(()), Some(read)) = (
+            notified.result,
+            self.incarnation.guest().streams.has_reader(token),
+        ) else {
             return Ok(());
         };
         if read {

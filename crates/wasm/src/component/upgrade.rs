@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::ComponentActor;
 use super::incarnation::{Incarnation, SavedState};
-use crate::contract::Reason;
-use crate::fault::{Fault, FaultKind, Phase};
-use crate::host::Permit;
+use crate::contract::StartReason;
+use crate::fault::{CallPhase, Fault, FaultKind};
+use crate::host::CapacityPermit;
 use crate::load::Image;
 use crate::message::Upgrade;
 
@@ -15,10 +15,10 @@ impl ComponentActor {
     /// continues; the outer error is a fault of the running version itself.
     pub(super) async fn upgrade(&mut self, upgrade: Upgrade) -> Result<Result<(), Fault>, Fault> {
         let Upgrade { image, over } = upgrade;
-        if over.is_some_and(|over| !Arc::ptr_eq(&over, &self.cell.image())) {
+        if over.is_some_and(|over| !Arc::ptr_eq(&over, &self.shared.image())) {
             let text = "another version was started meanwhile".to_owned();
             return Ok(Err(Fault {
-                phase: Phase::Instantiate,
+                phase: CallPhase::Instantiate,
                 kind: FaultKind::Host { text },
             }));
         }
@@ -35,13 +35,13 @@ impl ComponentActor {
                 .guest_mut()
                 .take_over(self.incarnation.guest_mut());
             self.incarnation = incarnation;
-            self.cell.set_version(image, permit);
+            self.shared.set_version(image, permit);
             self.unsaved = 0;
             saved
         });
         let upgraded = upgraded.map(|saved| self.hand_over(saved));
         if upgraded.is_err() {
-            self.incarnation.guest_mut().subscribe_again();
+            self.incarnation.guest_mut().renew_subscriptions();
         }
         Ok(upgraded)
     }
@@ -50,12 +50,12 @@ impl ComponentActor {
     /// may fail before it returns a state of its own.
     fn hand_over(&self, saved: Option<SavedState>) {
         let Some(saved) = saved else {
-            return self.cell.discard_state();
+            return self.shared.discard_state();
         };
-        if let Err(fault) = self.cell.save_state(saved)
-            && let Some(omitted) = self.cell.take_log_line()
+        if let Err(fault) = self.shared.save_state(saved)
+            && let Some(omitted) = self.shared.take_log_line()
         {
-            let component = self.cell.name();
+            let component = self.shared.name();
             tracing::warn!(component, %fault, omitted, "cannot save the state");
         }
     }
@@ -65,21 +65,21 @@ impl ComponentActor {
         &self,
         image: &Arc<Image>,
         saved: Option<SavedState>,
-    ) -> Result<(Incarnation, Permit), Fault> {
-        let host = self.cell.host();
-        let permit = host.admit(image.waits()).map_err(|full| Fault {
-            phase: Phase::Instantiate,
+    ) -> Result<(Incarnation, CapacityPermit), Fault> {
+        let host = self.shared.host();
+        let permit = host.reserve_instance(image.waits()).map_err(|full| Fault {
+            phase: CallPhase::Instantiate,
             kind: FaultKind::Host {
                 text: full.to_string(),
             },
         })?;
         let guest = self.incarnation.guest();
         let (env, tokens) = (guest.env.clone(), guest.next_token());
-        let usage = self.cell.usage()?;
+        let usage = self.shared.usage()?;
         let mut incarnation =
             Incarnation::begin(host, Arc::clone(image), usage, env, tokens).await?;
         incarnation
-            .init(self.cell.start(Reason::Upgrade, saved))
+            .init(self.shared.start_params(StartReason::Upgrade, saved))
             .await?;
         incarnation.health().await??;
         Ok((incarnation, permit))

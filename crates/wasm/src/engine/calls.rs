@@ -5,7 +5,7 @@ use crate::sync::{AtomicBool, AtomicU64, Ordering, Weakening, weaken, weaken_or,
 /// Counters of calls that have begun and of calls that have ended, in several lanes. Concurrent
 /// callers count in different lanes, so that they do not contend for a cache line.
 #[derive(Debug)]
-pub(super) struct Calls<const LANES: usize> {
+pub(super) struct CallCounters<const LANES: usize> {
     lanes: [Lane; LANES],
     parked: AtomicBool,
 }
@@ -26,7 +26,7 @@ impl Lane {
     }
 }
 
-impl<const LANES: usize> Calls<LANES> {
+impl<const LANES: usize> CallCounters<LANES> {
     pub(super) fn new() -> Self {
         Self {
             lanes: std::array::from_fn(|_| Lane::new()),
@@ -96,11 +96,11 @@ mod loom {
     use ::loom::sync::{Condvar, Mutex};
     use ::loom::thread;
 
-    use super::Calls;
+    use super::CallCounters;
 
     /// The ticker thread.
     struct Ticker {
-        calls: Calls<2>,
+        calls: CallCounters<2>,
         called: Mutex<bool>,
         bell: Condvar,
     }
@@ -108,7 +108,7 @@ mod loom {
     impl Ticker {
         fn new() -> Arc<Self> {
             Arc::new(Self {
-                calls: Calls::new(),
+                calls: CallCounters::new(),
                 called: Mutex::new(false),
                 bell: Condvar::new(),
             })
@@ -131,7 +131,7 @@ mod loom {
     }
 
     #[test]
-    fn the_thread_does_not_rest_while_a_call_is_under_way() {
+    fn ticker_does_not_park_during_a_call() {
         model(|| {
             let ticker = Ticker::new();
             let caller = Arc::clone(&ticker);
@@ -158,7 +158,7 @@ mod loom {
     }
 
     #[test]
-    fn of_no_call_only_the_end_is_seen() {
+    fn call_end_is_never_counted_before_its_begin() {
         model(|| {
             let ticker = Ticker::new();
             let caller = Arc::clone(&ticker);

@@ -9,25 +9,27 @@ use std::fs;
 
 use wasmtime::{Enabled, PoolingAllocationConfig};
 
-use super::{CORES, Class, HostLimits, MAPS, WAITING_MAPS};
+use super::{
+    EngineClass, HostLimits, MAPS_PER_INSTANCE, MAPS_PER_WAITING_INSTANCE, MAX_CORE_PARTS,
+};
 
 /// The range of a 32-bit address.
-const WHOLE: u64 = 4 << 30;
+const FULL_SLOT: u64 = 4 << 30;
 /// Size of the guard region behind each slot, so that small offsets need no checks.
-pub(super) const GUARD: u64 = 32 << 20;
+pub(super) const GUARD_SIZE: u64 = 32 << 20;
 /// Maximum size of a pool with slots of 4 GiB. The pools of all classes must fit beside each other,
 /// and beside those of other hosts in the process.
-const MOST: u64 = 16 << 40;
+const MAX_POOL_SIZE: u64 = 16 << 40;
 /// Number of pools of a host: components, components with fuel, and scripts.
-const POOLS: u64 = 3;
+const POOL_COUNT: u64 = 3;
 /// Size of a table element in bytes.
-const ELEMENT: u64 = 8;
-const PAGE: u64 = 4096;
+const TABLE_ELEMENT: u64 = 8;
+const PAGE_SIZE: u64 = 4096;
 /// Number of bytes of a slot that stay in memory between two users, zeroed in place, so that their
 /// pages need not be mapped again.
-const RESIDENT: usize = 64 << 10;
+const KEEP_RESIDENT: usize = 64 << 10;
 /// The same for the engine for scripts: the part of its initial realm that a short script changes.
-const SCRIPT_RESIDENT: usize = 512 << 10;
+const SCRIPT_KEEP_RESIDENT: usize = 512 << 10;
 
 /// The error returned when the system does not grant what the limits of a host need.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -36,7 +38,7 @@ pub enum ReserveError {
     /// The pools need more address space than the process may reserve.
     #[error(
         "{instances} instances need {} of address space in {pools} pools, but this process {}",
-        size(*asked), may(*free)
+        format_size(*requested), reservable(*free)
     )]
     Address {
         /// [`HostLimits::instances`].
@@ -44,17 +46,17 @@ pub enum ReserveError {
         /// Number of pools needed at the same time.
         pools: usize,
         /// Size that they reserve, in bytes.
-        asked: u64,
+        requested: u64,
         /// Size that the process may still reserve, in bytes, if known.
         free: Option<u64>,
         /// Maximum number of instances that would fit; 0 if not even one does.
-        fits: usize,
+        max_instances: usize,
         /// The error message of the system.
         text: String,
     },
     /// Live components need more memory mappings than the process may have.
     #[error(
-        "{instances} instances, {waiting} of which wait, need {asked} memory mappings, but \
+        "{instances} instances, {waiting} of which wait, need {requested} memory mappings, but \
          components may use {granted}"
     )]
     Maps {
@@ -63,23 +65,23 @@ pub enum ReserveError {
         /// [`HostLimits::waiting`].
         waiting: usize,
         /// Number of mappings used when all components are live.
-        asked: usize,
+        requested: usize,
         /// [`HostLimits::maps`].
         granted: usize,
         /// Maximum number of instances that would fit.
-        fits: usize,
+        max_instances: usize,
     },
 }
 
-fn may(free: Option<u64>) -> String {
+fn reservable(free: Option<u64>) -> String {
     match free {
-        Some(free) => format!("may reserve {}", size(free)),
+        Some(free) => format!("may reserve {}", format_size(free)),
         None => "may reserve less".to_owned(),
     }
 }
 
 /// Formats a size in the largest unit of which there is at least one.
-fn size(bytes: u64) -> String {
+fn format_size(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["bytes", "KiB", "MiB", "GiB", "TiB"];
     let unit = (bytes.max(1).ilog2() / 10).min(4);
     match unit {
@@ -94,23 +96,23 @@ fn size(bytes: u64) -> String {
 
 /// The layout of the slots of all pools of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Slots {
+pub(super) struct SlotLayout {
     /// Size reserved for each memory, without the guard region behind it.
     pub(super) reservation: u64,
     /// Size that the process could reserve when the host was created, if known.
     free: Option<u64>,
 }
 
-impl Slots {
+impl SlotLayout {
     /// Returns slots of 4 GiB if they fit, otherwise slots of the maximum memory size.
     pub(super) fn of(limits: &HostLimits) -> Self {
-        let free = granted();
+        let free = available_address_space();
         let whole = Self {
-            reservation: WHOLE,
+            reservation: FULL_SLOT,
             free,
         };
-        let most = free.map_or(MOST, |free| MOST.min(free / POOLS));
-        if whole.pool(limits, limits.instances, Class::SCRIPT) <= most {
+        let most = free.map_or(MAX_POOL_SIZE, |free| MAX_POOL_SIZE.min(free / POOL_COUNT));
+        if whole.pool(limits, limits.instances, EngineClass::SCRIPT) <= most {
             return whole;
         }
         whole.small(limits)
@@ -124,13 +126,13 @@ impl Slots {
     }
 
     /// Returns the size of the address space of a pool for this number of instances, in bytes.
-    fn pool(self, limits: &HostLimits, instances: usize, class: Class) -> u64 {
-        let slots = slots(instances) as u64;
-        let slot = self.reservation.max(limits.slot as u64) + GUARD;
-        let table = (limits.slot_table as u64 * ELEMENT).next_multiple_of(PAGE);
-        let stacks = stacks(limits, instances, class) as u64;
-        let stack = class.stacks().1 as u64 + PAGE;
-        let memories = slots.saturating_mul(slot).saturating_add(GUARD);
+    fn pool(self, limits: &HostLimits, instances: usize, class: EngineClass) -> u64 {
+        let slots = slot_count(instances) as u64;
+        let slot = self.reservation.max(limits.slot as u64) + GUARD_SIZE;
+        let table = (limits.slot_table as u64 * TABLE_ELEMENT).next_multiple_of(PAGE_SIZE);
+        let stacks = stack_count(limits, instances, class) as u64;
+        let stack = class.stack_sizes().1 as u64 + PAGE_SIZE;
+        let memories = slots.saturating_mul(slot).saturating_add(GUARD_SIZE);
         let tables = slots.saturating_mul(2 * table);
         let stacks = stacks.saturating_mul(stack);
         memories.saturating_add(tables).saturating_add(stacks)
@@ -140,7 +142,7 @@ impl Slots {
     pub(super) fn refused(
         self,
         limits: &HostLimits,
-        classes: &[Class],
+        classes: &[EngineClass],
         text: String,
     ) -> ReserveError {
         let sum = |slots: Self, instances| {
@@ -154,14 +156,14 @@ impl Slots {
         let (small, free) = (self.small(limits), self.free);
         let fits = free.map_or(0, |free| {
             let fits = |instances: usize| sum(small, instances) <= free / 4 * 3;
-            most(limits.instances, fits)
+            largest_fitting(limits.instances, fits)
         });
         ReserveError::Address {
             instances: limits.instances,
             pools: classes.len(),
-            asked: sum(self, limits.instances),
+            requested: sum(self, limits.instances),
             free,
-            fits,
+            max_instances: fits,
             text,
         }
     }
@@ -172,8 +174,8 @@ pub(super) fn check_maps(limits: &HostLimits) -> Result<(), ReserveError> {
     let asked = |instances: usize| {
         let waiting = limits.waiting.min(instances);
         waiting
-            .saturating_mul(WAITING_MAPS)
-            .saturating_add((instances - waiting).saturating_mul(MAPS))
+            .saturating_mul(MAPS_PER_WAITING_INSTANCE)
+            .saturating_add((instances - waiting).saturating_mul(MAPS_PER_INSTANCE))
     };
     if asked(limits.instances) <= limits.maps {
         return Ok(());
@@ -181,16 +183,16 @@ pub(super) fn check_maps(limits: &HostLimits) -> Result<(), ReserveError> {
     Err(ReserveError::Maps {
         instances: limits.instances,
         waiting: limits.waiting,
-        asked: asked(limits.instances),
+        requested: asked(limits.instances),
         granted: limits.maps,
-        fits: most(limits.instances, |instances| {
+        max_instances: largest_fitting(limits.instances, |instances| {
             asked(instances) <= limits.maps
         }),
     })
 }
 
 /// Returns the largest number up to `up_to` that fits. `fits` must be monotonic.
-fn most(up_to: usize, fits: impl Fn(usize) -> bool) -> usize {
+fn largest_fitting(up_to: usize, fits: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (0, up_to);
     while low < high {
         let middle = low + (high - low).div_ceil(2);
@@ -205,12 +207,12 @@ fn most(up_to: usize, fits: impl Fn(usize) -> bool) -> usize {
 
 /// Returns the number of slots for this number of instances. It is larger, because an upgrade
 /// briefly needs two instances of one component.
-const fn slots(instances: usize) -> usize {
+const fn slot_count(instances: usize) -> usize {
     instances.saturating_add(instances / 8 + 8)
 }
 
 /// Returns the number of stacks of a pool.
-fn stacks(limits: &HostLimits, instances: usize, class: Class) -> usize {
+fn stack_count(limits: &HostLimits, instances: usize, class: EngineClass) -> usize {
     let stacks = match class.is_deep() {
         true => instances,
         false => {
@@ -222,39 +224,39 @@ fn stacks(limits: &HostLimits, instances: usize, class: Class) -> usize {
 }
 
 /// Returns the pool configuration of a class.
-pub(super) fn config(limits: &HostLimits, class: Class) -> PoolingAllocationConfig {
+pub(super) fn config(limits: &HostLimits, class: EngineClass) -> PoolingAllocationConfig {
     let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-    let instances = count(slots(limits.instances));
+    let instances = count(slot_count(limits.instances));
     let resident = match class.is_deep() {
-        true => SCRIPT_RESIDENT,
-        false => RESIDENT,
+        true => SCRIPT_KEEP_RESIDENT,
+        false => KEEP_RESIDENT,
     };
     let mut pool = PoolingAllocationConfig::default();
     pool.total_component_instances(instances)
         .total_core_instances(instances.saturating_mul(4))
         .total_memories(instances)
         .total_tables(instances.saturating_mul(2))
-        .total_stacks(count(stacks(limits, limits.instances, class)))
-        .max_core_instances_per_component(CORES)
-        .max_memories_per_component(CORES)
-        .max_tables_per_component(CORES)
+        .total_stacks(count(stack_count(limits, limits.instances, class)))
+        .max_core_instances_per_component(MAX_CORE_PARTS)
+        .max_memories_per_component(MAX_CORE_PARTS)
+        .max_tables_per_component(MAX_CORE_PARTS)
         .max_memory_size(limits.slot)
         .table_elements(limits.slot_table)
         .linear_memory_keep_resident(resident)
         // Where the system can report dirty pages, only these are reset.
         .pagemap_scan(Enabled::Auto)
-        .table_keep_resident(RESIDENT);
+        .table_keep_resident(KEEP_RESIDENT);
     pool
 }
 
 /// Returns the size of the address space that the process may still reserve, in bytes: up to its
 /// limit if it has one, otherwise the largest hole between its mappings.
-fn granted() -> Option<u64> {
-    limit().or_else(hole)
+fn available_address_space() -> Option<u64> {
+    address_space_limit().or_else(largest_hole)
 }
 
 #[cfg(target_os = "linux")]
-fn limit() -> Option<u64> {
+fn address_space_limit() -> Option<u64> {
     let limit = rustix::process::getrlimit(rustix::process::Resource::As).current?;
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let size = status
@@ -265,12 +267,12 @@ fn limit() -> Option<u64> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn limit() -> Option<u64> {
+fn address_space_limit() -> Option<u64> {
     None
 }
 
 /// Returns the size of the largest hole in the address space of a 64-bit process.
-fn hole() -> Option<u64> {
+fn largest_hole() -> Option<u64> {
     /// The end of the user address space on x86-64; other architectures have at least as much.
     const END: u64 = 1 << 47;
     let maps = fs::read_to_string("/proc/self/maps").ok()?;
@@ -298,21 +300,24 @@ mod tests {
     }
 
     #[test]
-    fn slots_are_whole_until_there_are_too_many_of_them() {
-        if limit().is_none() {
-            assert_eq!(Slots::of(&limits(1000, 200)).reservation, WHOLE);
+    fn full_slots_are_used_while_they_fit() {
+        if address_space_limit().is_none() {
+            assert_eq!(SlotLayout::of(&limits(1000, 200)).reservation, FULL_SLOT);
         }
-        assert_eq!(Slots::of(&limits(10_000, 200)).reservation, 64 << 20);
+        assert_eq!(SlotLayout::of(&limits(10_000, 200)).reservation, 64 << 20);
     }
 
     #[test]
-    fn what_is_refused_is_told_with_both_numbers_and_what_fits() {
-        let classes = [Class::SMALL, Class::COUNTING];
+    fn reserve_error_names_request_limit_and_fit() {
+        let classes = [EngineClass::SMALL, EngineClass::COUNTING];
         let asked_for = limits(1 << 30, 200);
-        let slots = Slots::of(&asked_for);
+        let slots = SlotLayout::of(&asked_for);
         let refused = slots.refused(&asked_for, &classes, "no".to_owned());
         let ReserveError::Address {
-            asked, free, fits, ..
+            requested: asked,
+            free,
+            max_instances: fits,
+            ..
         } = &refused
         else {
             panic!("{refused}");
@@ -320,8 +325,8 @@ mod tests {
         if let Some(free) = free {
             assert!(asked > free, "{refused}");
             let two = |instances| {
-                let small = Slots::of(&asked_for).small(&asked_for);
-                2 * small.pool(&limits(instances, 200), instances, Class::SMALL)
+                let small = SlotLayout::of(&asked_for).small(&asked_for);
+                2 * small.pool(&limits(instances, 200), instances, EngineClass::SMALL)
             };
             assert!(two(*fits) <= *free && two(fits * 2) > *free, "{refused}");
         }
@@ -333,21 +338,25 @@ mod tests {
     }
 
     #[test]
-    fn mappings_are_those_of_components_that_wait_and_of_others() {
+    fn mappings_count_waiting_and_other_components() {
         let mut asked = limits(1000, 200);
-        asked.maps = 800 * MAPS + 200 * WAITING_MAPS;
+        asked.maps = 800 * MAPS_PER_INSTANCE + 200 * MAPS_PER_WAITING_INSTANCE;
         assert_eq!(check_maps(&asked), Ok(()));
         asked.maps -= 1;
         let refused = check_maps(&asked).expect_err("one too few");
-        let ReserveError::Maps { fits, .. } = refused else {
+        let ReserveError::Maps {
+            max_instances: fits,
+            ..
+        } = refused
+        else {
             panic!("{refused}");
         };
         assert_eq!(fits, 999);
     }
 
     #[test]
-    fn sizes_are_in_units_for_people() {
-        let sizes = [0, 1023, 1024, 5 << 30, 3 << 39, u64::MAX].map(size);
+    fn sizes_are_formatted_with_units() {
+        let sizes = [0, 1023, 1024, 5 << 30, 3 << 39, u64::MAX].map(format_size);
         let expected = [
             "0 bytes",
             "1023 bytes",

@@ -10,16 +10,16 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use wasmtime::EngineWeak;
 
-use super::calls::Calls;
+use super::calls::CallCounters;
 
 /// Number of ticks without a call after which the thread parks.
-const IDLE: u32 = 40;
+const IDLE_TICKS: u32 = 40;
 
 /// The interval of ticks, and the calls in progress.
 #[derive(Debug)]
-pub(crate) struct Ticks {
+pub(crate) struct TickerShared {
     period: Duration,
-    calls: Calls<LANES>,
+    calls: CallCounters<LANES>,
     ending: AtomicBool,
     thread: Mutex<Option<Thread>>,
 }
@@ -39,25 +39,25 @@ fn lane() -> usize {
 
 /// A guard for a call in progress; epochs advance while at least one exists.
 #[derive(Debug)]
-pub(crate) struct Busy<'a> {
-    calls: &'a Calls<LANES>,
+pub(crate) struct CallGuard<'a> {
+    calls: &'a CallCounters<LANES>,
     lane: usize,
 }
 
-impl Drop for Busy<'_> {
+impl Drop for CallGuard<'_> {
     fn drop(&mut self) {
         self.calls.end(self.lane);
     }
 }
 
-impl Ticks {
+impl TickerShared {
     /// Marks a call as in progress.
-    pub(crate) fn busy(&self) -> Busy<'_> {
+    pub(crate) fn begin_call(&self) -> CallGuard<'_> {
         let lane = lane();
         if self.calls.begin(lane) {
             self.wake();
         }
-        Busy {
+        CallGuard {
             calls: &self.calls,
             lane,
         }
@@ -84,7 +84,7 @@ impl Ticks {
 /// The owner of the ticker thread; dropping it ends the thread.
 #[derive(Debug)]
 pub(super) struct Ticker {
-    ticks: Arc<Ticks>,
+    ticks: Arc<TickerShared>,
     engines: Arc<Mutex<Vec<WeakEngine>>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -100,9 +100,9 @@ impl std::fmt::Debug for WeakEngine {
 
 impl Ticker {
     pub(super) fn start(period: Duration) -> Result<Self, String> {
-        let ticks = Arc::new(Ticks {
+        let ticks = Arc::new(TickerShared {
             period: period.max(Duration::from_micros(50)),
-            calls: Calls::new(),
+            calls: CallCounters::new(),
             ending: AtomicBool::new(false),
             thread: Mutex::new(None),
         });
@@ -120,7 +120,7 @@ impl Ticker {
         })
     }
 
-    pub(super) fn ticks(&self) -> &Ticks {
+    pub(super) fn ticks(&self) -> &TickerShared {
         &self.ticks
     }
 
@@ -140,10 +140,10 @@ impl Drop for Ticker {
     }
 }
 
-fn run(ticks: &Ticks, engines: &Mutex<Vec<WeakEngine>>) {
+fn run(ticks: &TickerShared, engines: &Mutex<Vec<WeakEngine>>) {
     let (mut idle, mut before) = (0, 0);
     while !ticks.ending.load(Ordering::SeqCst) {
-        if idle >= IDLE {
+        if idle >= IDLE_TICKS {
             // The drop sets `ending` before it unparks the thread, so the park does not miss it.
             let is_over = || ticks.ending.load(Ordering::SeqCst);
             ticks.calls.park_until_call(before, is_over, thread::park);

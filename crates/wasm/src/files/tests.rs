@@ -53,7 +53,7 @@ fn link(to: impl AsRef<Path>, at: impl AsRef<Path>) {
 }
 
 #[test]
-fn a_file_is_written_read_and_removed() {
+fn file_is_written_read_and_removed() {
     let dirs = TestDirs::new();
     let mut root = dirs.root();
     assert_eq!(root.read("file", 0, 100), Ok(b"0123456789".to_vec()));
@@ -69,7 +69,7 @@ fn a_file_is_written_read_and_removed() {
 }
 
 #[test]
-fn a_listing_goes_on_where_the_last_one_ended() {
+fn listing_continues_after_the_last_name() {
     let dirs = TestDirs::new();
     let root = dirs.root();
     let names = |path, after, most| root.list(path, after, most).map(|names| names.join(" "));
@@ -81,7 +81,7 @@ fn a_listing_goes_on_where_the_last_one_ended() {
 }
 
 #[test]
-fn no_path_leads_outside() {
+fn paths_cannot_leave_the_granted_directory() {
     let dirs = TestDirs::new();
     let mut root = dirs.root();
     let absolute = dirs.at("secret").display().to_string();
@@ -113,15 +113,15 @@ fn no_path_leads_outside() {
             "{path:?}"
         );
     }
-    let deep = "d/".repeat(DEPTH) + "file";
+    let deep = "d/".repeat(MAX_DEPTH) + "file";
     assert_eq!(root.read(&deep, 0, 1), Err(Refusal::Denied));
-    let long = "x".repeat(PATH + 1);
+    let long = "x".repeat(MAX_PATH + 1);
     assert_eq!(root.read(&long, 0, 1), Err(Refusal::Denied));
     assert!(dirs.is_untouched());
 }
 
 #[test]
-fn no_link_is_followed() {
+fn links_are_not_followed() {
     let dirs = TestDirs::new();
     link("../secret", dirs.at("data/file-link"));
     link("file-link", dirs.at("data/chain"));
@@ -161,7 +161,7 @@ fn no_link_is_followed() {
 }
 
 #[test]
-fn a_link_that_comes_and_goes_is_not_followed_either() {
+fn link_swapped_in_concurrently_is_not_followed() {
     let dirs = TestDirs::new();
     let ending = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -192,7 +192,7 @@ fn a_link_that_comes_and_goes_is_not_followed_either() {
 }
 
 #[test]
-fn what_has_another_name_elsewhere_is_read_and_not_written() {
+fn hard_linked_file_is_readable_not_writable() {
     let dirs = TestDirs::new();
     fs::hard_link(dirs.at("secret"), dirs.at("data/hard")).expect("it is linked");
     let mut root = dirs.root();
@@ -203,7 +203,7 @@ fn what_has_another_name_elsewhere_is_read_and_not_written() {
 }
 
 #[test]
-fn what_is_no_plain_file_is_refused_and_nobody_waits_for_it() {
+fn special_files_are_refused_without_blocking() {
     let dirs = TestDirs::new();
     let pipe = dirs.at("data/pipe");
     rustix::fs::mknodat(CWD, &pipe, FileType::Fifo, Mode::from(0o600), 0).expect("it is made");
@@ -216,7 +216,7 @@ fn what_is_no_plain_file_is_refused_and_nobody_waits_for_it() {
 }
 
 #[test]
-fn what_may_be_read_may_not_be_written() {
+fn read_grant_does_not_allow_writes() {
     let dirs = TestDirs::new();
     let grant = FilesGrant {
         write: false,
@@ -231,7 +231,7 @@ fn what_may_be_read_may_not_be_written() {
 }
 
 #[test]
-fn a_folder_that_is_itself_reached_through_a_link_is_one() {
+fn link_above_the_granted_directory_is_not_followed() {
     let dirs = TestDirs::new();
     link("data", dirs.at("alias"));
     let grant = FilesGrant {
@@ -266,7 +266,7 @@ fn a_folder_that_is_itself_reached_through_a_link_is_one() {
 }
 
 #[test]
-fn files_end_at_their_quota_and_go_through_with_more() {
+fn writes_stop_at_the_quota() {
     let dirs = TestDirs::new();
     for (size, fits) in [(100, false), (1000, true)] {
         let mut root = GrantedDir::open(&FilesGrant {

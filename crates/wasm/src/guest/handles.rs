@@ -3,14 +3,14 @@
 use strowger::Topic;
 
 use crate::contract::Refusal;
-use crate::directory::Door;
+use crate::directory::DirectoryEntry;
 use crate::message::Event;
 
 /// The target of a handle.
 #[derive(Clone)]
 pub(super) enum HandleTarget {
     Actor {
-        door: Door,
+        entry: DirectoryEntry,
         /// `true` if `send` and `ask` are allowed.
         send: bool,
         /// `true` if `request` is allowed.
@@ -23,13 +23,13 @@ pub(super) enum HandleTarget {
 
 /// The handle table of a component. The low half of a handle is an index and the high half a
 /// generation, so a released handle never refers to a later entry.
-pub(super) struct Handles {
+pub(super) struct HandleTable {
     slots: Vec<(u32, Option<HandleTarget>)>,
     free: Vec<u32>,
     limit: usize,
 }
 
-impl Handles {
+impl HandleTable {
     pub(super) const fn new(limit: usize) -> Self {
         Self {
             slots: Vec::new(),
@@ -88,10 +88,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_handle_that_was_released_is_nobodys() {
+    fn released_handle_is_unknown() {
         let system = strowger::testing::TestSystem::new(1);
         let topic = || HandleTarget::Topic(system.system().topic("news").expect("a plain name"));
-        let mut handles = Handles::new(2);
+        let mut handles = HandleTable::new(2);
         let first = handles.insert(topic()).expect("there is room");
         let second = handles.insert(topic()).expect("there is room");
         assert!(matches!(handles.insert(topic()), Err(Refusal::Limit)));

@@ -1,20 +1,20 @@
 //! The functions that components may import.
 
+mod basics;
 #[cfg(unix)]
 mod files;
 mod kv;
 mod messaging;
-mod plain;
 mod streams;
 
 use wasmtime::component::Linker;
 
-use super::Guest;
+use super::StoreData;
 use crate::contract::interface;
 
 /// Adds every interface of the host to a linker; those that wait only if the component waits.
 /// Grants need no check here: they are checked before a component is linked.
-pub(crate) fn link(linker: &mut Linker<Guest>, waits: bool) -> wasmtime::Result<()> {
+pub(crate) fn link(linker: &mut Linker<StoreData>, waits: bool) -> wasmtime::Result<()> {
     messaging::link(&mut linker.instance(&interface("messaging"))?)?;
     if waits {
         messaging::link_rpc(&mut linker.instance(&interface("rpc"))?)?;
@@ -23,10 +23,10 @@ pub(crate) fn link(linker: &mut Linker<Guest>, waits: bool) -> wasmtime::Result<
     files::link(&mut linker.instance(&interface("files"))?)?;
     streams::link(&mut linker.instance(&interface("streams"))?)?;
     kv::link(&mut linker.instance(&interface("kv"))?)?;
-    plain::link_log(&mut linker.instance(&interface("log"))?)?;
-    plain::link_clock(&mut linker.instance(&interface("clock"))?)?;
-    plain::link_random(&mut linker.instance(&interface("random"))?)?;
-    plain::link_config(&mut linker.instance(&interface("config"))?)?;
-    plain::link_fault(&mut linker.instance(&interface("fault"))?)?;
+    basics::link_log(&mut linker.instance(&interface("log"))?)?;
+    basics::link_clock(&mut linker.instance(&interface("clock"))?)?;
+    basics::link_random(&mut linker.instance(&interface("random"))?)?;
+    basics::link_config(&mut linker.instance(&interface("config"))?)?;
+    basics::link_fault(&mut linker.instance(&interface("fault"))?)?;
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use wasmtime::ResourceLimiter;
 
-use crate::manifest::Limits;
+use crate::manifest::ComponentLimits;
 
 /// The resource limiter of a component: its memory use, and whether it was refused more.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub(crate) struct MemoryLimiter {
 }
 
 impl MemoryLimiter {
-    pub(super) const fn new(limits: &Limits) -> Self {
+    pub(super) const fn new(limits: &ComponentLimits) -> Self {
         Self {
             max: limits.memory,
             table: limits.table,
@@ -71,10 +71,10 @@ mod tests {
 
     #[test]
     fn limits_are_inclusive() {
-        let mut memory = MemoryLimiter::new(&Limits {
+        let mut memory = MemoryLimiter::new(&ComponentLimits {
             memory: 100,
             table: 10,
-            ..Limits::default()
+            ..ComponentLimits::default()
         });
         assert!(memory.memory_growing(0, 60, None).is_ok_and(|may| may));
         assert!(memory.memory_growing(0, 40, None).is_ok_and(|may| may));

@@ -4,15 +4,15 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use strowger::{PipeId, Reply, SendError, Source};
 
-use crate::component::Opening;
+use crate::component::OpeningStream;
 use crate::contract::{Payload, Refusal};
 
 /// The streams of a component by token.
 #[derive(Default)]
-pub(crate) struct Streams {
+pub(crate) struct ComponentStreams {
     /// Streams requested in the current call. The mutex only makes the type `Sync`; it is accessed
     /// through `get_mut` and never locked.
-    opening: Mutex<Vec<(u64, Opening)>>,
+    opening: Mutex<Vec<(u64, OpeningStream)>>,
     /// Streams that the component reads, with the pipe that brings the next item.
     reading: FxHashMap<u64, Option<PipeId>>,
     /// Pipes of streams that were closed.
@@ -23,23 +23,23 @@ pub(crate) struct Streams {
     full: Vec<u64>,
 }
 
-impl Streams {
+impl ComponentStreams {
     /// Returns the number of streams.
     pub(crate) fn len(&self) -> usize {
         self.reading.len() + self.served.len()
     }
 
     /// Returns `true` if the last call left nothing to do.
-    pub(crate) fn is_quiet(&mut self) -> bool {
+    pub(crate) fn is_settled(&mut self) -> bool {
         self.opening.get_mut().is_empty() && self.closed.is_empty() && self.full.is_empty()
     }
 
-    pub(super) fn open(&mut self, token: u64, opening: Opening) {
+    pub(super) fn open(&mut self, token: u64, opening: OpeningStream) {
         self.reading.insert(token, None);
         self.opening.get_mut().push((token, opening));
     }
 
-    pub(crate) fn take_opening(&mut self) -> Vec<(u64, Opening)> {
+    pub(crate) fn take_opening(&mut self) -> Vec<(u64, OpeningStream)> {
         std::mem::take(self.opening.get_mut())
     }
 
@@ -48,14 +48,14 @@ impl Streams {
     }
 
     /// Returns `true` if the component reads this stream.
-    pub(crate) fn reads(&self, token: u64) -> bool {
+    pub(crate) fn is_reading(&self, token: u64) -> bool {
         self.reading.contains_key(&token)
     }
 
     /// Records the pipe that brings the next item.
-    pub(crate) fn reads_by(&mut self, token: u64, pipe: PipeId) {
+    pub(crate) fn set_pipe(&mut self, token: u64, pipe: PipeId) {
         match self.reading.get_mut(&token) {
-            Some(noted) => *noted = Some(pipe),
+            Some(entry) => *entry = Some(pipe),
             // The stream was opened and closed in one call.
             None => self.closed.push(pipe),
         }
@@ -73,14 +73,14 @@ impl Streams {
     }
 
     /// Sets the reply to send when the stream has no reader any more.
-    pub(crate) fn when_unread(&self, token: u64, gone: Reply<()>) {
+    pub(crate) fn notify_when_unread(&self, token: u64, gone: Reply<()>) {
         if let Some(source) = self.served.get(&token) {
             source.notify_when_idle(gone);
         }
     }
 
     /// Returns `true` if the stream has a reader; `None` if it is not served.
-    pub(crate) fn is_read(&self, token: u64) -> Option<bool> {
+    pub(crate) fn has_reader(&self, token: u64) -> Option<bool> {
         self.served
             .get(&token)
             .map(|source| source.info().readers > 0)

@@ -5,11 +5,11 @@ use std::time::Duration;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use wasmtime::UpdateDeadline;
 
-use super::Guest;
-use super::stopwatch::{Bounds, Remaining, ThreadInstant};
-use crate::guest_threads::TURN;
+use super::StoreData;
+use super::cpu_meter::{CpuLimits, ThreadInstant, TimeLeft};
+use crate::guest_threads::GUEST_TURN;
 use crate::seeded_bug::{Bug, seeded};
-use crate::usage::SLICE;
+use crate::usage::WORKER_SLICE;
 
 /// The place where a call runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub(super) struct CallState {
     /// Processor time of the call counted by samples.
     sampled: Duration,
     /// Number of times that the worker's other work was handed to another thread.
-    handed: u32,
+    hand_overs: u32,
     /// `true` if the clock ended it, not its processor time.
     late: bool,
     /// `true` if it ended because its actor was killed.
@@ -38,9 +38,9 @@ pub(super) struct CallState {
 
 /// Time that a call waits for another thread to take over the worker's other work. It sleeps
 /// meanwhile, so that the other thread gets a processor.
-const HAND_OVER: Duration = Duration::from_micros(500);
+const HAND_OVER_WAIT: Duration = Duration::from_micros(500);
 /// Number of attempts: on a busy system the other thread may not run in time.
-const TRIES: u32 = 4;
+const HAND_OVER_ATTEMPTS: u32 = 4;
 
 impl CallState {
     pub(super) const fn new() -> Self {
@@ -48,20 +48,20 @@ impl CallState {
             place: CallPlace::Worker,
             calls: 0,
             sampled: Duration::ZERO,
-            handed: 0,
+            hand_overs: 0,
             late: false,
             killed: false,
         }
     }
 }
 
-impl Guest {
+impl StoreData {
     /// Records that a call begins, where it runs, and its bounds.
-    pub(crate) fn begin(&mut self, bounds: Bounds, place: CallPlace) {
+    pub(crate) fn begin(&mut self, limits: CpuLimits, place: CallPlace) {
         self.now = None;
         self.last_line = None;
         let waits = place == CallPlace::Worker && self.image.waits();
-        self.stopwatch.begin(bounds, waits);
+        self.cpu_meter.begin(limits, waits);
         let call = &mut self.call;
         call.place = place;
         call.calls += 1;
@@ -75,15 +75,15 @@ impl Guest {
 
     /// Records that a call on a worker has ended.
     pub(crate) fn end_call(&mut self) {
-        if self.call.handed > 0 {
-            self.call.handed = 0;
+        if self.call.hand_overs > 0 {
+            self.call.hand_overs = 0;
             self.host.end_overrun();
         }
     }
 
     /// Returns the bound on the clock, if it ended the current call.
-    pub(crate) fn late(&self) -> Option<Duration> {
-        self.call.late.then_some(self.stopwatch.bounds().wall)
+    pub(crate) fn exceeded_wall_limit(&self) -> Option<Duration> {
+        self.call.late.then_some(self.cpu_meter.limits().wall)
     }
 
     /// Returns `true` if a kill ended the current call.
@@ -91,18 +91,18 @@ impl Guest {
         self.call.killed
     }
 
-    /// Records that the call waits for another actor, until [`Guest::resume`]. On a guest thread
-    /// only the turns count, so nothing is recorded there.
+    /// Records that the call waits for another actor, until [`StoreData::resume`]. On a guest
+    /// thread only the turns count, so nothing is recorded there.
     pub(crate) fn pause(&mut self) {
         if self.call.place == CallPlace::Worker {
             let tick = self.host.ticks().period();
-            self.stopwatch.pause(ThreadInstant::now, tick);
+            self.cpu_meter.pause(ThreadInstant::now, tick);
         }
     }
 
     pub(crate) fn resume(&mut self) {
         if self.call.place == CallPlace::Worker {
-            self.stopwatch.resume();
+            self.cpu_meter.resume();
         }
     }
 
@@ -116,33 +116,33 @@ impl Guest {
 
     fn tick_on_worker(&mut self) -> UpdateDeadline {
         // On a guest thread the call is abandoned instead: its actor waits there, and ends at once.
-        if self.env.me.is_killed() && !seeded(Bug::KilledComputesOn) {
+        if self.env.me.is_killed() && !seeded(Bug::KilledCallContinues) {
             self.call.killed = true;
             return UpdateDeadline::Interrupt;
         }
         let now = ThreadInstant::now();
-        let spent = self.stopwatch.look(now);
+        let spent = self.cpu_meter.elapsed_at(now);
         // The first tick of a call stands for the earlier calls that saw none.
         let sampled = spent.cpu + self.host.ticks().period();
         let more = sampled.saturating_sub(self.call.sampled);
         self.call.sampled = sampled;
-        self.usage.sampled(more, self.call.calls);
-        let Some(left) = self.remaining(spent.remaining_of(self.stopwatch.bounds())) else {
+        self.usage.charge_sampled(more, self.call.calls);
+        let Some(left) = self.remaining(spent.remaining_of(self.cpu_meter.limits())) else {
             return UpdateDeadline::Interrupt;
         };
-        if sampled >= SLICE && !seeded(Bug::HogStaysOnWorker) && is_worker() {
-            self.usage.passed_slice();
+        if sampled >= WORKER_SLICE && !seeded(Bug::HeavyStaysOnWorker) && is_worker() {
+            self.usage.record_slice_exceeded();
             if self.image.waits() {
                 // The call has a stack of its own, so it can continue on another thread from here.
-                self.stopwatch.pause(|| now, Duration::ZERO);
+                self.cpu_meter.pause(|| now, Duration::ZERO);
                 self.call.place = CallPlace::Thread { fiber: true };
                 self.clock.want_move();
                 return UpdateDeadline::Yield(1);
             }
-            self.hand_over();
+            self.hand_over_worker();
         }
         let ticks = self.host.ticks();
-        UpdateDeadline::Continue(ticks.of(left.min(SLICE)))
+        UpdateDeadline::Continue(ticks.of(left.min(WORKER_SLICE)))
     }
 
     fn tick_on_thread(&mut self, fiber: bool) -> UpdateDeadline {
@@ -151,30 +151,32 @@ impl Guest {
             return UpdateDeadline::Interrupt;
         }
         let (turn, call) = self.clock.read();
-        self.usage.measured(self.clock.charge(turn.cpu));
-        let spent = self.stopwatch.before().plus(call);
-        let Some(left) = self.remaining(spent.remaining_of(self.stopwatch.bounds())) else {
+        self.usage.charge_measured(self.clock.charge(turn.cpu));
+        let spent = self.cpu_meter.elapsed_before().plus(call);
+        let Some(left) = self.remaining(spent.remaining_of(self.cpu_meter.limits())) else {
             return UpdateDeadline::Interrupt;
         };
-        if spent.cpu >= SLICE {
+        if spent.cpu >= WORKER_SLICE {
             // The call began here because too many calls held the workers.
-            self.usage.passed_slice();
+            self.usage.record_slice_exceeded();
         }
-        let makes_way = fiber && turn.cpu >= TURN && !seeded(Bug::WayNotMade);
+        let makes_way = fiber && turn.cpu >= GUEST_TURN && !seeded(Bug::GuestCallNeverYields);
         if makes_way && self.host.guest_threads().has_waiting() {
             return UpdateDeadline::Yield(1);
         }
         let ticks = self.host.ticks();
-        UpdateDeadline::Continue(ticks.of(left.min(TURN)))
+        UpdateDeadline::Continue(ticks.of(left.min(GUEST_TURN)))
     }
 
     /// Returns the remaining processor time of the call, or `None` if it must end.
-    fn remaining(&mut self, left: Remaining) -> Option<Duration> {
+    fn remaining(&mut self, left: TimeLeft) -> Option<Duration> {
         match left {
-            Remaining::Cpu(left) => Some(left),
-            Remaining::Spent | Remaining::Late if seeded(Bug::CpuLimitIgnored) => Some(SLICE),
-            Remaining::Spent => None,
-            Remaining::Late => {
+            TimeLeft::Cpu(left) => Some(left),
+            TimeLeft::CpuExhausted | TimeLeft::Overdue if seeded(Bug::CpuLimitIgnored) => {
+                Some(WORKER_SLICE)
+            }
+            TimeLeft::CpuExhausted => None,
+            TimeLeft::Overdue => {
                 self.call.late = true;
                 None
             }
@@ -184,15 +186,15 @@ impl Guest {
     /// Hands all other work of this worker to another thread, and continues the call here: a call
     /// that began on the worker's own stack cannot be suspended.
     #[cold]
-    fn hand_over(&mut self) {
-        if self.call.handed >= TRIES || seeded(Bug::WorkerNotHandedOver) {
+    fn hand_over_worker(&mut self) {
+        if self.call.hand_overs >= HAND_OVER_ATTEMPTS || seeded(Bug::WorkerNotHandedOver) {
             return;
         }
-        if self.call.handed == 0 {
+        if self.call.hand_overs == 0 {
             self.host.begin_overrun();
         }
-        self.call.handed += 1;
-        tokio::task::block_in_place(|| std::thread::sleep(HAND_OVER));
+        self.call.hand_overs += 1;
+        tokio::task::block_in_place(|| std::thread::sleep(HAND_OVER_WAIT));
     }
 }
 

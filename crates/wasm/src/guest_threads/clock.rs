@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::guest::{Spent, ThreadInstant};
+use crate::guest::{Elapsed, ThreadInstant};
 
 /// The time of the current call on guest threads, and the requests to it.
 #[derive(Debug, Default)]
@@ -72,13 +72,13 @@ impl TurnClock {
 
     /// Returns the time of the current turn, and that of the whole call; only on the thread of the
     /// turn.
-    pub(crate) fn read(&self) -> (Spent, Spent) {
-        let before = Spent {
+    pub(crate) fn read(&self) -> (Elapsed, Elapsed) {
+        let before = Elapsed {
             cpu: Duration::from_nanos(self.cpu.load(Ordering::Relaxed)),
             wall: Duration::from_nanos(self.wall.load(Ordering::Relaxed)),
         };
         let began = *self.turn.lock();
-        let turn = began.map_or_else(Spent::default, |began| ThreadInstant::now().since(began));
+        let turn = began.map_or_else(Elapsed::default, |began| ThreadInstant::now().since(began));
         (turn, before.plus(turn))
     }
 

@@ -9,27 +9,27 @@ use parking_lot::Mutex;
 
 use super::JobContext;
 use super::queue::RunQueue;
-use super::turns::Turns;
+use super::turns::TurnState;
 
 /// A call and its component.
 pub(super) struct Job {
     context: JobContext,
-    turns: Turns,
+    turns: TurnState,
     call: Mutex<Option<CallFuture>>,
     queue: Arc<RunQueue>,
 }
 
-type CallFuture = Pin<Box<dyn Future<Output = Deliver> + Send>>;
+type CallFuture = Pin<Box<dyn Future<Output = DeliverOutcome> + Send>>;
 
 /// Delivers the outcome of a call. It is called after the turn has ended: the receiver may start
 /// the next call of the same incarnation, which uses the same clock.
-pub(super) type Deliver = Box<dyn FnOnce() + Send>;
+pub(super) type DeliverOutcome = Box<dyn FnOnce() + Send>;
 
 impl Job {
     pub(super) fn new(context: JobContext, call: CallFuture, queue: &Arc<RunQueue>) -> Arc<Self> {
         Arc::new(Self {
             context,
-            turns: Turns::new(),
+            turns: TurnState::new(),
             call: Mutex::new(Some(call)),
             queue: Arc::clone(queue),
         })
@@ -80,10 +80,10 @@ impl Job {
         let waker = Waker::from(Arc::clone(self));
         let polled = {
             let _runtime = runtime.as_ref().map(|runtime| runtime.enter());
-            let _busy = host.ticks().busy();
+            let _busy = host.ticks().begin_call();
             clock.start();
             let polled = call.as_mut().poll(&mut Context::from_waker(&waker));
-            usage.measured(clock.stop());
+            usage.charge_measured(clock.stop());
             polled
         };
         if let Poll::Ready(deliver) = polled {

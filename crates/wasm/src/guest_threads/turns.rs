@@ -25,9 +25,9 @@ const WOKEN: u8 = 3;
 const DONE: u8 = 4;
 
 /// The scheduling state of one call.
-pub(super) struct Turns(AtomicU8);
+pub(super) struct TurnState(AtomicU8);
 
-impl Turns {
+impl TurnState {
     pub(super) fn new() -> Self {
         Self(AtomicU8::new(IDLE))
     }
@@ -97,11 +97,11 @@ mod loom {
     use ::loom::sync::atomic::{AtomicU32, Ordering};
     use ::loom::thread;
 
-    use super::Turns;
+    use super::TurnState;
 
     /// A call that ends when it has seen the last news.
     struct Call {
-        turns: Turns,
+        turns: TurnState,
         last: u32,
         news: AtomicU32,
         /// The news seen by its turns; `None` while a thread runs it.
@@ -112,7 +112,7 @@ mod loom {
     impl Call {
         fn new(last: u32) -> Arc<Self> {
             Arc::new(Self {
-                turns: Turns::new(),
+                turns: TurnState::new(),
                 last,
                 news: AtomicU32::new(0),
                 seen: Mutex::new(Some(0)),
@@ -127,7 +127,7 @@ mod loom {
         }
 
         fn push(&self) {
-            let mut queue = self.queue.lock().expect("nobody panics with it");
+            let mut queue = self.queue.lock().expect("no panic while locked");
             assert_eq!(*queue, 0, "it is queued once");
             *queue = 1;
         }
@@ -140,16 +140,16 @@ mod loom {
 
         /// Runs the call until it is not queued.
         fn run(&self) {
-            while std::mem::take(&mut *self.queue.lock().expect("nobody panics with it")) == 1 {
+            while std::mem::take(&mut *self.queue.lock().expect("no panic while locked")) == 1 {
                 self.turns.begin();
-                let mut seen = self.seen.lock().expect("nobody panics with it");
+                let mut seen = self.seen.lock().expect("no panic while locked");
                 let before = seen.take().expect("one thread has it");
                 drop(seen);
                 let now = before.max(self.news.load(Ordering::Relaxed));
                 if now == self.last {
                     return self.turns.end();
                 }
-                *self.seen.lock().expect("nobody panics with it") = Some(now);
+                *self.seen.lock().expect("no panic while locked") = Some(now);
                 if self.turns.pause() {
                     self.push();
                 }
@@ -158,7 +158,7 @@ mod loom {
     }
 
     #[test]
-    fn a_call_has_a_turn_after_each_wake() {
+    fn call_gets_a_turn_after_each_wake() {
         model(|| {
             let call = Call::new(2);
             call.wake();
@@ -175,7 +175,7 @@ mod loom {
     }
 
     #[test]
-    fn threads_that_wake_and_run_a_call_have_it_one_at_a_time() {
+    fn call_runs_on_one_thread_at_a_time() {
         model(|| {
             let call = Call::new(1);
             let other = Arc::clone(&call);

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use fjall::{Database, Keyspace, KeyspaceCreateOptions};
 
-use super::{BackendError, KvError, Table};
+use super::{Backend, BackendError, KvError};
 
-pub(super) struct DiskTable {
+pub(super) struct DiskBackend {
     path: PathBuf,
     /// Kept open as long as the table is used; closing it writes all remaining data.
     _database: Database,
@@ -18,22 +18,22 @@ pub(super) struct DiskTable {
     failed: AtomicBool,
 }
 
-impl fmt::Debug for DiskTable {
+impl fmt::Debug for DiskBackend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.path.display())
     }
 }
 
 /// The table; its name contains the version of the format.
-const TABLE: &str = "components-1";
+const KEYSPACE: &str = "components-1";
 /// Size of the cache. It is small because components keep little data.
-const CACHE: u64 = 8 << 20;
+const CACHE_SIZE: u64 = 8 << 20;
 /// Size of the data kept in memory before a table is written.
-const BUFFER: u64 = 8 << 20;
+const MEMTABLE_SIZE: u64 = 8 << 20;
 /// The minimum that the database allows.
-const JOURNALS: u64 = 64 << 20;
+const JOURNAL_SIZE: u64 = 64 << 20;
 
-impl DiskTable {
+impl DiskBackend {
     pub(super) fn open(path: &Path) -> Result<Self, KvError> {
         let unusable = |why: String| KvError::Unusable {
             path: path.to_owned(),
@@ -43,11 +43,11 @@ impl DiskTable {
         let opened = catch_unwind(AssertUnwindSafe(|| {
             let database = Database::builder(path)
                 .worker_threads(1)
-                .cache_size(CACHE)
-                .max_journaling_size(JOURNALS)
+                .cache_size(CACHE_SIZE)
+                .max_journaling_size(JOURNAL_SIZE)
                 .open()?;
-            let options = || KeyspaceCreateOptions::default().max_memtable_size(BUFFER);
-            let table = database.keyspace(TABLE, options)?;
+            let options = || KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_SIZE);
+            let table = database.keyspace(KEYSPACE, options)?;
             Ok((database, table))
         }));
         match opened {
@@ -65,7 +65,7 @@ impl DiskTable {
         }
     }
 
-    fn done<T>(&self, result: fjall::Result<T>) -> Result<T, BackendError> {
+    fn log_error<T>(&self, result: fjall::Result<T>) -> Result<T, BackendError> {
         result.map_err(|error| {
             if !self.failed.swap(true, Ordering::Relaxed) {
                 let store = self.path.display();
@@ -76,23 +76,23 @@ impl DiskTable {
     }
 }
 
-impl Table for DiskTable {
+impl Backend for DiskBackend {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, BackendError> {
-        let value = self.done(self.table.get(key))?;
+        let value = self.log_error(self.table.get(key))?;
         Ok(value.map(|value| value.to_vec()))
     }
 
     fn size(&self, key: &[u8]) -> Result<Option<usize>, BackendError> {
-        let size = self.done(self.table.size_of(key))?;
+        let size = self.log_error(self.table.size_of(key))?;
         Ok(size.map(|size| size as usize))
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), BackendError> {
-        self.done(self.table.insert(key, value))
+        self.log_error(self.table.insert(key, value))
     }
 
     fn remove(&self, key: &[u8]) -> Result<(), BackendError> {
-        self.done(self.table.remove(key))
+        self.log_error(self.table.remove(key))
     }
 
     fn scan(
@@ -102,7 +102,7 @@ impl Table for DiskTable {
         visit: &mut dyn FnMut(&[u8], usize) -> bool,
     ) -> Result<(), BackendError> {
         for entry in self.table.range(from..) {
-            let (key, value) = self.done(entry.into_inner())?;
+            let (key, value) = self.log_error(entry.into_inner())?;
             if !key.starts_with(prefix) || !visit(&key, value.len()) {
                 break;
             }

@@ -5,12 +5,12 @@ use std::ops::Bound;
 
 use parking_lot::RwLock;
 
-use super::{BackendError, Table};
+use super::{Backend, BackendError};
 
 #[derive(Debug, Default)]
-pub(super) struct MemoryTable(RwLock<BTreeMap<Vec<u8>, Vec<u8>>>);
+pub(super) struct MemoryBackend(RwLock<BTreeMap<Vec<u8>, Vec<u8>>>);
 
-impl Table for MemoryTable {
+impl Backend for MemoryBackend {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, BackendError> {
         Ok(self.0.read().get(key).cloned())
     }

@@ -24,7 +24,7 @@ fn both(test: impl Fn(&KvStore)) {
 }
 
 #[test]
-fn what_is_written_is_read_until_it_is_removed() {
+fn value_is_readable_until_removed() {
     both(|store| {
         let space = store.space("a");
         assert_eq!(space.get("x"), Ok(None));
@@ -37,7 +37,7 @@ fn what_is_written_is_read_until_it_is_removed() {
 }
 
 #[test]
-fn names_share_nothing() {
+fn spaces_are_separate() {
     both(|store| {
         let (one, other) = (store.space("a"), store.space("a.b"));
         assert_eq!(one.set("x", b"1", &WIDE), Ok(()));
@@ -55,7 +55,7 @@ fn names_share_nothing() {
 }
 
 #[test]
-fn a_swap_writes_only_over_what_is_expected() {
+fn swap_writes_only_over_the_expected_value() {
     both(|store| {
         let space = store.space("a");
         let swap =
@@ -70,7 +70,7 @@ fn a_swap_writes_only_over_what_is_expected() {
 }
 
 #[test]
-fn a_listing_goes_on_where_the_last_one_ended() {
+fn listing_continues_after_the_last_name() {
     both(|store| {
         let space = store.space("a");
         for key in ["a1", "a2", "a3", "b"] {
@@ -85,21 +85,24 @@ fn a_listing_goes_on_where_the_last_one_ended() {
 }
 
 #[test]
-fn many_tiny_keys_are_no_way_around_the_quota() {
+fn tiny_keys_count_against_the_quota() {
     both(|store| {
         let space = store.space("a");
         let filled = |quota: &KvGrant| {
             let set = |n: usize| space.set(&format!("{n:03}"), b"", quota).is_ok();
             (0..900).take_while(|n| set(*n)).count()
         };
-        assert_eq!(filled(&quota(10_000, 1000)), 10_000 / (3 + 1 + ENTRY));
+        assert_eq!(
+            filled(&quota(10_000, 1000)),
+            10_000 / (3 + 1 + ENTRY_OVERHEAD)
+        );
         assert_eq!(filled(&quota(10_000_000, 200)), 200);
         assert_eq!(filled(&quota(10_000_000, 1000)), 900);
     });
 }
 
 #[test]
-fn a_space_beyond_its_quota_can_still_be_emptied() {
+fn space_over_quota_can_be_emptied() {
     both(|store| {
         let space = store.space("a");
         assert_eq!(space.set("x", &[0; 1000], &WIDE), Ok(()));
@@ -113,9 +116,9 @@ fn a_space_beyond_its_quota_can_still_be_emptied() {
 }
 
 #[test]
-fn a_quota_holds_to_the_octet() {
+fn quota_is_exact_to_the_byte() {
     both(|store| {
-        let entry = 1 + 3 + "key".len() + ENTRY;
+        let entry = 1 + 3 + "key".len() + ENTRY_OVERHEAD;
         let space = store.space("a");
         assert_eq!(
             space.set("key", b"123", &quota(entry - 1, 9)),
@@ -144,10 +147,10 @@ fn a_quota_holds_to_the_octet() {
 }
 
 #[test]
-fn a_key_has_an_end() {
+fn key_length_is_limited() {
     both(|store| {
         let space = store.space("a");
-        let (fits, long) = ("x".repeat(KEY), "x".repeat(KEY + 1));
+        let (fits, long) = ("x".repeat(MAX_KEY), "x".repeat(MAX_KEY + 1));
         assert_eq!(space.set(&fits, b"", &WIDE), Ok(()));
         assert_eq!(space.set(&long, b"", &WIDE), Err(Refusal::Limit));
         assert_eq!(space.get(&long), Err(Refusal::Limit));
@@ -155,7 +158,7 @@ fn a_key_has_an_end() {
 }
 
 #[test]
-fn a_folder_keeps_what_was_written_and_what_it_counts() {
+fn disk_store_keeps_values_and_usage() {
     let folder = tempfile::tempdir().expect("there is room for a folder");
     let tight = quota(200, 10);
     let store = KvStore::open(folder.path()).expect("it opens");
@@ -169,17 +172,20 @@ fn a_folder_keeps_what_was_written_and_what_it_counts() {
 }
 
 #[test]
-fn a_folder_that_is_a_file_is_said_to_be_unusable() {
+fn store_path_that_is_a_file_is_unusable() {
     let file = tempfile::NamedTempFile::new().expect("there is room for a file");
     let opened = KvStore::open(file.path());
-    let said = opened.expect_err("it is no folder").to_string();
-    assert!(said.contains(&file.path().display().to_string()), "{said}");
+    let error = opened.expect_err("it is no folder").to_string();
+    assert!(
+        error.contains(&file.path().display().to_string()),
+        "{error}"
+    );
 }
 
 proptest! {
     /// The counted usage is the measured one, whatever is overwritten.
     #[test]
-    fn the_count_is_that_of_what_is_there(
+    fn usage_matches_content(
         writes in proptest::collection::vec((0..6_u8, proptest::option::of(0..200_usize)), 0..60),
     ) {
         let store = KvStore::memory();

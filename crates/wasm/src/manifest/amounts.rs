@@ -81,7 +81,7 @@ pub(super) fn amounts() -> Vec<(String, AmountKind)> {
 }
 
 #[test]
-fn no_table_of_a_manifest_is_left_out() {
+fn all_manifest_tables_are_covered() {
     let walked: BTreeSet<&str> = TABLES.into_iter().collect();
     let text = "no_such_key = 1\n[component]\nname = \"a\"";
     let error = toml::from_str::<Manifest>(text).expect_err("there is no such key");
@@ -124,7 +124,7 @@ const COUNTS: [&str; 17] = [
 ];
 
 #[test]
-fn every_size_and_time_is_a_number_or_a_text_and_has_no_grammar_of_its_own() {
+fn sizes_and_times_accept_numbers_and_text() {
     for (key, kind) in amounts() {
         let (forms, wrong, says) = match kind {
             AmountKind::Size => (
@@ -156,11 +156,11 @@ fn every_size_and_time_is_a_number_or_a_text_and_has_no_grammar_of_its_own() {
             assert_eq!(read(&key, form), one, "{key} = {form}");
         }
         for value in wrong {
-            let said = read(&key, value).expect_err(&key);
+            let error = read(&key, value).expect_err(&key);
             let (_, name) = key.rsplit_once('.').expect("a table and a key");
             // The error shows the line with key and value, and its text says what is valid.
-            assert!(said.contains(&format!("{name} = {value}")), "{said}");
-            assert!(said.contains(says), "{said}");
+            assert!(error.contains(&format!("{name} = {value}")), "{error}");
+            assert!(error.contains(says), "{error}");
         }
     }
 }

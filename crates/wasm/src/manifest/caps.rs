@@ -6,9 +6,12 @@ use std::time::Duration;
 use serde::Deserialize;
 use strowger::ByteSize;
 
-use super::{FilesGrant, Grant, KvGrant, Limits, Manifest, RestartRule, RunRule, Share, StateRule};
+use super::{
+    ComponentLimits, CpuShare, FilesGrant, Grant, KvGrant, Manifest, RestartRule, RunRule,
+    StateRule,
+};
 use crate::seeded_bug::{Bug, seeded};
-use crate::usage::WEIGHT;
+use crate::usage::DEFAULT_WEIGHT;
 
 /// The most that the manifest of any component may ask for; `[components.caps]` in a node's
 /// configuration.
@@ -19,7 +22,7 @@ use crate::usage::WEIGHT;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
-pub struct Caps {
+pub struct ManifestCaps {
     /// Maximum size of all linear memories of a component together, in bytes.
     #[serde(deserialize_with = "strowger::deserialize_size")]
     pub memory: usize,
@@ -55,7 +58,7 @@ pub struct Caps {
     /// Maximum weight among components on guest threads.
     pub weight: u32,
     /// Maximum share of a processor.
-    pub cpu: Share,
+    pub cpu: CpuShare,
     /// Maximum number of faults within `restart.period` before it is quarantined.
     pub intensity: u32,
     /// Minimum of `restart.period`.
@@ -102,7 +105,7 @@ pub struct FilesCaps {
     pub files: usize,
 }
 
-impl Default for Caps {
+impl Default for ManifestCaps {
     fn default() -> Self {
         Self {
             memory: 256 << 20,
@@ -118,8 +121,8 @@ impl Default for Caps {
             streams: 256,
             window: 4096,
             answer: Duration::from_secs(60),
-            weight: WEIGHT,
-            cpu: Share::WHOLE,
+            weight: DEFAULT_WEIGHT,
+            cpu: CpuShare::WHOLE,
             intensity: 1000,
             period: Duration::from_secs(1),
             backoff: Duration::from_millis(1),
@@ -154,42 +157,42 @@ impl Default for FilesCaps {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{key}` is {asked}, but the node allows at {bound} {cap} (`components.caps.{}`)",
-    self.name()
+    self.cap_key()
 )]
 #[non_exhaustive]
-pub struct Excessive {
+pub struct CapExceeded {
     /// The key of the manifest.
     pub key: &'static str,
     /// The value in the manifest.
     pub asked: String,
     /// The side on which the cap bounds the value.
-    pub bound: Bound,
+    pub bound: CapBound,
     /// The cap.
     pub cap: String,
 }
 
 /// The side on which a cap bounds a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bound {
+pub enum CapBound {
     /// An upper bound.
-    Most,
+    Max,
     /// A lower bound.
-    Least,
+    Min,
 }
 
-impl Display for Bound {
+impl Display for CapBound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Most => "most",
-            Self::Least => "least",
+            Self::Max => "most",
+            Self::Min => "least",
         })
     }
 }
 
-impl Excessive {
+impl CapExceeded {
     /// Returns the key of the cap, in `[components.caps]`.
     #[must_use]
-    pub fn name(&self) -> &'static str {
+    pub fn cap_key(&self) -> &'static str {
         match self.key.split_once('.') {
             // It bounds the same backoff.
             Some(("restart", "backoff_max")) => "backoff",
@@ -201,7 +204,7 @@ impl Excessive {
     }
 }
 
-type CapCheck = Result<(), Excessive>;
+type CapCheck = Result<(), CapExceeded>;
 
 fn within<T: PartialOrd>(
     key: &'static str,
@@ -209,24 +212,24 @@ fn within<T: PartialOrd>(
     cap: &T,
     show: impl Fn(&T) -> String,
 ) -> CapCheck {
-    bounded(key, asked, Bound::Most, cap, show)
+    bounded(key, asked, CapBound::Max, cap, show)
 }
 
 fn bounded<T: PartialOrd>(
     key: &'static str,
     asked: &T,
-    bound: Bound,
+    bound: CapBound,
     cap: &T,
     show: impl Fn(&T) -> String,
 ) -> CapCheck {
     let is_allowed = match bound {
-        Bound::Most => asked <= cap,
-        Bound::Least => asked >= cap,
+        CapBound::Max => asked <= cap,
+        CapBound::Min => asked >= cap,
     };
     if is_allowed || seeded(Bug::CapIgnored) {
         return Ok(());
     }
-    Err(Excessive {
+    Err(CapExceeded {
         key,
         asked: show(asked),
         bound,
@@ -234,11 +237,11 @@ fn bounded<T: PartialOrd>(
     })
 }
 
-fn plain<T: Display>(value: &T) -> String {
+fn format_plain<T: Display>(value: &T) -> String {
     value.to_string()
 }
 
-fn time(value: &Duration) -> String {
+fn format_time(value: &Duration) -> String {
     format!("{value:?}")
 }
 
@@ -246,10 +249,10 @@ pub(super) fn size(value: &usize) -> String {
     ByteSize::new(*value as u64).to_string()
 }
 
-impl Caps {
+impl ManifestCaps {
     /// Returns caps without bounds, for hosts that trust their components with the whole system.
     #[must_use]
-    pub const fn none() -> Self {
+    pub const fn unlimited() -> Self {
         Self {
             memory: usize::MAX,
             table: usize::MAX,
@@ -265,7 +268,7 @@ impl Caps {
             window: u32::MAX,
             answer: Duration::MAX,
             weight: u32::MAX,
-            cpu: Share::WHOLE,
+            cpu: CpuShare::WHOLE,
             intensity: u32::MAX,
             period: Duration::ZERO,
             backoff: Duration::ZERO,
@@ -286,18 +289,18 @@ impl Caps {
     /// Checks that a manifest stays within these caps.
     ///
     /// # Errors
-    /// [`Excessive`] for the first value that does not.
-    pub fn check(&self, manifest: &Manifest) -> Result<(), Excessive> {
+    /// [`CapExceeded`] for the first value that does not.
+    pub fn check(&self, manifest: &Manifest) -> Result<(), CapExceeded> {
         self.check_limits(&manifest.limits)?;
         self.check_rules(&manifest.restart, &manifest.state, &manifest.run)?;
         self.check_quotas(&manifest.grant)?;
         self.check_grant(&manifest.grant)
     }
 
-    fn check_limits(&self, limits: &Limits) -> CapCheck {
+    fn check_limits(&self, limits: &ComponentLimits) -> CapCheck {
         // Exhaustive, so that a new limit does not compile until it is bounded, or has a reason
         // here.
-        let Limits {
+        let ComponentLimits {
             memory,
             table,
             payload,
@@ -317,23 +320,23 @@ impl Caps {
             cpu,
         } = limits;
         within("limits.memory", memory, &self.memory, size)?;
-        within("limits.table", table, &self.table, plain)?;
+        within("limits.table", table, &self.table, format_plain)?;
         within("limits.payload", payload, &self.payload, size)?;
-        within("limits.handles", handles, &self.handles, plain)?;
-        within("limits.deadline", deadline, &self.deadline, time)?;
-        within("limits.init", init, &self.init, time)?;
-        within("limits.mailbox", mailbox, &self.mailbox, plain)?;
-        within("limits.send_rate", send_rate, &self.send_rate, plain)?;
-        within("limits.log_rate", log_rate, &self.log_rate, plain)?;
-        within("limits.in_flight", in_flight, &self.in_flight, plain)?;
-        within("limits.streams", streams, &self.streams, plain)?;
-        within("limits.window", window, &self.window, plain)?;
-        within("limits.answer", answer, &self.answer, time)?;
+        within("limits.handles", handles, &self.handles, format_plain)?;
+        within("limits.deadline", deadline, &self.deadline, format_time)?;
+        within("limits.init", init, &self.init, format_time)?;
+        within("limits.mailbox", mailbox, &self.mailbox, format_plain)?;
+        within("limits.send_rate", send_rate, &self.send_rate, format_plain)?;
+        within("limits.log_rate", log_rate, &self.log_rate, format_plain)?;
+        within("limits.in_flight", in_flight, &self.in_flight, format_plain)?;
+        within("limits.streams", streams, &self.streams, format_plain)?;
+        within("limits.window", window, &self.window, format_plain)?;
+        within("limits.answer", answer, &self.answer, format_time)?;
         if let Some(weight) = weight {
-            within("limits.weight", weight, &self.weight, plain)?;
+            within("limits.weight", weight, &self.weight, format_plain)?;
         }
         if let Some(cpu) = cpu {
-            within("limits.cpu", cpu, &self.cpu, plain)?;
+            within("limits.cpu", cpu, &self.cpu, format_plain)?;
         }
         Ok(())
     }
@@ -357,13 +360,24 @@ impl Caps {
             passivate: _,
         } = state;
         let RunRule { batch } = run;
-        let least = Bound::Least;
-        within("restart.intensity", intensity, &self.intensity, plain)?;
-        bounded("restart.period", period, least, &self.period, time)?;
-        bounded("restart.backoff", backoff, least, &self.backoff, time)?;
+        let least = CapBound::Min;
+        within(
+            "restart.intensity",
+            intensity,
+            &self.intensity,
+            format_plain,
+        )?;
+        bounded("restart.period", period, least, &self.period, format_time)?;
+        bounded(
+            "restart.backoff",
+            backoff,
+            least,
+            &self.backoff,
+            format_time,
+        )?;
         let (key, longest) = ("restart.backoff_max", backoff_max);
-        bounded(key, longest, least, &self.backoff, time)?;
-        within("run.batch", batch, &self.batch, plain)
+        bounded(key, longest, least, &self.backoff, format_time)?;
+        within("run.batch", batch, &self.batch, format_plain)
     }
 
     /// Checks the storage.
@@ -375,8 +389,8 @@ impl Caps {
         }) = &grant.kv
         {
             within("grant.kv.size", most, &self.kv.size, size)?;
-            within("grant.kv.keys", keys, &self.kv.keys, plain)?;
-            within("grant.kv.rate", rate, &self.kv.rate, plain)?;
+            within("grant.kv.keys", keys, &self.kv.keys, format_plain)?;
+            within("grant.kv.rate", rate, &self.kv.rate, format_plain)?;
         }
         let (mut total, mut count) = (0_usize, 0_usize);
         for folder in grant.files.values() {
@@ -392,7 +406,7 @@ impl Caps {
             }
         }
         within("grant.files.size", &total, &self.files.size, size)?;
-        within("grant.files.files", &count, &self.files.files, plain)
+        within("grant.files.files", &count, &self.files.files, format_plain)
     }
 
     /// Checks the grants. Directories are compared by their resolved paths.
@@ -404,13 +418,13 @@ impl Caps {
         asked.resolve();
         most.resolve();
         match asked.wider_parts(&most).into_iter().next() {
-            Some(wider) if !seeded(Bug::CapIgnored) => Err(Excessive {
+            Some(wider) if !seeded(Bug::CapIgnored) => Err(CapExceeded {
                 key: wider.key,
                 asked: match wider.name {
                     Some(name) => format!("`{name}`: {}", wider.asked),
                     None => wider.asked,
                 },
-                bound: Bound::Most,
+                bound: CapBound::Max,
                 cap: wider.most,
             }),
             _ => Ok(()),
@@ -418,12 +432,14 @@ impl Caps {
     }
 
     /// Returns the weight of a component with these limits.
-    pub(crate) fn weight_of(&self, limits: &Limits) -> u32 {
-        limits.weight.unwrap_or_else(|| WEIGHT.min(self.weight))
+    pub(crate) fn weight_of(&self, limits: &ComponentLimits) -> u32 {
+        limits
+            .weight
+            .unwrap_or_else(|| DEFAULT_WEIGHT.min(self.weight))
     }
 
     /// Returns the share of a processor of a component with these limits.
-    pub(crate) fn cpu_of(&self, limits: &Limits) -> Share {
+    pub(crate) fn cpu_of(&self, limits: &ComponentLimits) -> CpuShare {
         limits.cpu.unwrap_or(self.cpu)
     }
 }

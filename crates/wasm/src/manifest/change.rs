@@ -3,19 +3,19 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::caps::{Caps, size};
-use super::reach::{WiderPart, listed};
-use super::{Limits, Manifest, RestartRule};
-use crate::trust::Trust;
+use super::caps::{ManifestCaps, size};
+use super::compare::{WiderPart, listed};
+use super::{ComponentLimits, Manifest, RestartRule};
+use crate::trust::TrustPolicy;
 
 /// A difference between the access or limits of two versions of a component.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Change {
+pub struct AccessChange {
     /// The key of the manifest. Keys of directories contain their name, as in `grant.files.data`.
     pub key: String,
     /// The kind of the difference.
-    pub kind: ChangeKind,
+    pub kind: AccessChangeKind,
     /// `true` if the later version may do something that the earlier one may not.
     pub wider: bool,
     /// The value in the earlier version, if it has one.
@@ -24,10 +24,10 @@ pub struct Change {
     pub after: Option<String>,
 }
 
-/// The kind of a [`Change`].
+/// The kind of a [`AccessChange`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum ChangeKind {
+pub enum AccessChangeKind {
     /// Only the later version has a value.
     Added,
     /// Only the earlier version has a value.
@@ -40,10 +40,10 @@ pub enum ChangeKind {
     Replaced,
 }
 
-impl ChangeKind {
+impl AccessChangeKind {
     /// Returns one word for the kind.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Added => "added",
             Self::Removed => "removed",
@@ -54,16 +54,16 @@ impl ChangeKind {
     }
 }
 
-impl fmt::Display for Change {
+impl fmt::Display for AccessChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let none = "nothing";
         let before = self.before.as_deref().unwrap_or(none);
         let after = self.after.as_deref().unwrap_or(none);
-        let (key, word) = (&self.key, self.kind.word());
+        let (key, word) = (&self.key, self.kind.name());
         write!(f, "{key}: {before} -> {after} ({word}")?;
         match self.kind {
             // The word already says that it is wider.
-            ChangeKind::Widened => f.write_str(")"),
+            AccessChangeKind::Widened => f.write_str(")"),
             _ if self.wider => f.write_str(", wider)"),
             _ => f.write_str(")"),
         }
@@ -73,8 +73,13 @@ impl fmt::Display for Change {
 impl Manifest {
     /// Returns the differences between what this version and a later one may do, on a host with
     /// these caps and signers.
-    pub(crate) fn changes(&self, later: &Self, caps: &Caps, trust: &Trust) -> Vec<Change> {
-        let mut changes = Changes(Vec::new());
+    pub(crate) fn changes(
+        &self,
+        later: &Self,
+        caps: &ManifestCaps,
+        trust: &TrustPolicy,
+    ) -> Vec<AccessChange> {
+        let mut changes = AccessChanges(Vec::new());
         changes.signer(self, later, trust);
         changes.grants(self, later);
         for (before, after) in self
@@ -91,9 +96,9 @@ impl Manifest {
     }
 
     /// Returns the effective limits on a host with these caps.
-    fn ranked_limits(&self, caps: &Caps) -> Vec<RankedLimit> {
+    fn ranked_limits(&self, caps: &ManifestCaps) -> Vec<RankedLimit> {
         // Exhaustive, so that a new limit does not compile until it is compared as well.
-        let Limits {
+        let ComponentLimits {
             memory,
             table,
             payload,
@@ -140,7 +145,7 @@ impl Manifest {
             count("limits.weight", weight.into()),
             RankedLimit::new(
                 "limits.cpu",
-                cpu.of(Duration::from_secs(1)).as_nanos(),
+                cpu.cpu_in(Duration::from_secs(1)).as_nanos(),
                 cpu.to_string(),
             ),
             count("restart.intensity", intensity.into()),
@@ -167,9 +172,9 @@ impl RankedLimit {
     }
 }
 
-struct Changes(Vec<Change>);
+struct AccessChanges(Vec<AccessChange>);
 
-impl Changes {
+impl AccessChanges {
     fn add(
         &mut self,
         key: impl Into<String>,
@@ -178,12 +183,12 @@ impl Changes {
         wider: bool,
     ) {
         let kind = match (&before, &after) {
-            (None, _) => ChangeKind::Added,
-            (_, None) => ChangeKind::Removed,
-            _ if wider => ChangeKind::Widened,
-            _ => ChangeKind::Narrowed,
+            (None, _) => AccessChangeKind::Added,
+            (_, None) => AccessChangeKind::Removed,
+            _ if wider => AccessChangeKind::Widened,
+            _ => AccessChangeKind::Narrowed,
         };
-        self.0.push(Change {
+        self.0.push(AccessChange {
             key: key.into(),
             kind,
             wider,
@@ -193,19 +198,19 @@ impl Changes {
     }
 
     /// Another signer, or none after there was one, is wider unless the host trusts the new signer.
-    fn signer(&mut self, before: &Manifest, after: &Manifest, trust: &Trust) {
+    fn signer(&mut self, before: &Manifest, after: &Manifest, trust: &TrustPolicy) {
         let (before, after) = (before.component.signer, after.component.signer);
         if before == after {
             return;
         }
         let trusted = after.is_some_and(|signer| trust.name(&signer).is_some());
-        let [was, is] = [before, after].map(|signer| signer.map(|one| trust.called(&one)));
+        let [was, is] = [before, after].map(|signer| signer.map(|one| trust.label(&one)));
         self.add("component.signer", was, is, before.is_some() && !trusted);
         if let Some(change) = self.0.last_mut()
             && before.is_some()
             && after.is_some()
         {
-            change.kind = ChangeKind::Replaced;
+            change.kind = AccessChangeKind::Replaced;
         }
     }
 
@@ -260,15 +265,15 @@ mod tests {
     }
 
     fn changes(before: &str, after: &str) -> Vec<String> {
-        let (caps, trust) = (Caps::none(), Trust::default());
+        let (caps, trust) = (ManifestCaps::unlimited(), TrustPolicy::default());
         let changes = manifest(before).changes(&manifest(after), &caps, &trust);
         changes.iter().map(ToString::to_string).collect()
     }
 
     /// Returns the kind of the only difference, in both directions.
-    fn kinds(less: &str, more: &str) -> [(ChangeKind, bool); 2] {
+    fn kinds(less: &str, more: &str) -> [(AccessChangeKind, bool); 2] {
         [(less, more), (more, less)].map(|(before, after)| {
-            let (caps, trust) = (Caps::none(), Trust::default());
+            let (caps, trust) = (ManifestCaps::unlimited(), TrustPolicy::default());
             let changes = manifest(before).changes(&manifest(after), &caps, &trust);
             assert_eq!(changes.len(), 1, "{before} -> {after}: {changes:?}");
             (changes[0].kind, changes[0].wider)
@@ -277,7 +282,7 @@ mod tests {
 
     #[test]
     fn every_limit_is_compared_in_both_directions() {
-        use ChangeKind::{Narrowed, Widened};
+        use AccessChangeKind::{Narrowed, Widened};
         let limits = [
             ("memory", "\"1MiB\"", "\"2MiB\""),
             ("table", "1", "2"),
@@ -310,7 +315,7 @@ mod tests {
 
     #[test]
     fn every_grant_is_compared_in_both_directions() {
-        use ChangeKind::{Added, Narrowed, Removed, Widened};
+        use AccessChangeKind::{Added, Narrowed, Removed, Widened};
         for key in ["send", "request", "stream", "publish", "subscribe"] {
             let of = |value: &str| format!("[grant]\n{key} = [{value}]");
             assert_eq!(
@@ -335,48 +340,54 @@ mod tests {
     }
 
     #[test]
-    fn what_was_neither_more_nor_less_is_wider() {
-        let said = changes(
+    fn incomparable_grant_is_wider() {
+        let changed = changes(
             "[grant]\nsend = [\"a\", \"c\"]",
             "[grant]\nsend = [\"a\", \"b\"]",
         );
-        assert_eq!(said, ["grant.send: \"a\", \"c\" -> \"a\", \"b\" (widened)"]);
-        let said = changes(
+        assert_eq!(
+            changed,
+            ["grant.send: \"a\", \"c\" -> \"a\", \"b\" (widened)"]
+        );
+        let changed = changes(
             "[grant.files.d]\npath = \"/d\"",
             "[grant.files.d]\npath = \"/e\"",
         );
         assert_eq!(
-            said,
+            changed,
             ["grant.files.d: \"/d\", read -> \"/e\", read (widened)"]
         );
     }
 
     #[test]
-    fn what_says_nothing_of_reach_is_no_difference() {
+    fn settings_without_access_are_no_change() {
         let other = "[config]\na = 1\n[run]\nbatch = 5\n[restart]\nkind = \"transient\"";
         assert!(changes("", other).is_empty());
         assert!(changes("[limits]\nweight = 100\ncpu = \"100%\"", "").is_empty());
     }
 
     #[test]
-    fn who_vouches_may_change_only_among_those_whom_the_node_trusts() {
+    fn signer_may_change_only_to_a_trusted_one() {
         let keys = [1, 2].map(|seed| SigningKey::from_seed([seed; 32]).signer());
         let by = |signer| {
             let mut manifest = manifest("");
             manifest.component.signer = signer;
             manifest
         };
-        let mut trust = Trust::default();
-        let change = |before, after, trust: &Trust| {
-            let changes = by(before).changes(&by(after), &Caps::none(), trust);
+        let mut trust = TrustPolicy::default();
+        let change = |before, after, trust: &TrustPolicy| {
+            let changes = by(before).changes(&by(after), &ManifestCaps::unlimited(), trust);
             let change = changes.first().map(|change| (change.kind, change.wider));
             change.expect("they differ")
         };
         let [one, two] = keys.map(Some);
-        assert_eq!(change(None, one, &trust), (ChangeKind::Added, false));
-        assert_eq!(change(one, None, &trust), (ChangeKind::Removed, true));
-        assert_eq!(change(one, two, &trust), (ChangeKind::Replaced, true));
+        assert_eq!(change(None, one, &trust), (AccessChangeKind::Added, false));
+        assert_eq!(change(one, None, &trust), (AccessChangeKind::Removed, true));
+        assert_eq!(change(one, two, &trust), (AccessChangeKind::Replaced, true));
         trust.signers.insert("two".to_owned(), keys[1]);
-        assert_eq!(change(one, two, &trust), (ChangeKind::Replaced, false));
+        assert_eq!(
+            change(one, two, &trust),
+            (AccessChangeKind::Replaced, false)
+        );
     }
 }

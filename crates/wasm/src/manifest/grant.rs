@@ -5,23 +5,23 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Deserializer};
 
-/// The grants of a component. Access that is not granted is denied.
+/// The grants of a component; `[grant]` in its manifest. Access that is not granted is denied.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct Grant {
     /// The actors that it may `send` to and `ask`.
-    pub send: Vec<Pattern>,
+    pub send: Vec<NamePattern>,
     /// The actors that it may `request` from.
-    pub request: Vec<Pattern>,
+    pub request: Vec<NamePattern>,
     /// The actors whose streams it may read.
-    pub stream: Vec<Pattern>,
+    pub stream: Vec<NamePattern>,
     /// `true` if others may read streams from it.
     pub serve: bool,
     /// The topics on which it may publish.
-    pub publish: Vec<Pattern>,
+    pub publish: Vec<NamePattern>,
     /// The topics to which it may subscribe.
-    pub subscribe: Vec<Pattern>,
+    pub subscribe: Vec<NamePattern>,
     /// `true` if it may set timers.
     pub timer: bool,
     /// `true` if it may write to the node's log.
@@ -36,7 +36,7 @@ pub struct Grant {
     pub files: BTreeMap<String, FilesGrant>,
 }
 
-/// The access of a component below a directory.
+/// The access of a component below a directory; `[grant.files.NAME]` in its manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FilesGrant {
@@ -46,22 +46,25 @@ pub struct FilesGrant {
     #[serde(default)]
     pub write: bool,
     /// Maximum size of all files below the directory, in bytes; writes beyond it fail.
-    #[serde(default = "room", deserialize_with = "strowger::deserialize_size")]
+    #[serde(
+        default = "default_size",
+        deserialize_with = "strowger::deserialize_size"
+    )]
     pub size: usize,
     /// Maximum number of files below the directory; creating more fails.
-    #[serde(default = "count")]
+    #[serde(default = "default_files")]
     pub files: usize,
 }
 
-const fn room() -> usize {
+const fn default_size() -> usize {
     16 << 20
 }
 
-const fn count() -> usize {
+const fn default_files() -> usize {
     1000
 }
 
-/// The quota of a component's key-value storage.
+/// The quota of a component's key-value storage; `[grant.kv]` in its manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct KvGrant {
@@ -86,9 +89,9 @@ impl Default for KvGrant {
 
 /// A name, or a prefix of names followed by `*`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pattern(String);
+pub struct NamePattern(String);
 
-impl Pattern {
+impl NamePattern {
     /// Creates a pattern.
     ///
     /// # Errors
@@ -132,17 +135,17 @@ impl Pattern {
     }
 }
 
-impl<'de> Deserialize<'de> for Pattern {
+impl<'de> Deserialize<'de> for NamePattern {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
         let text = String::deserialize(input)?;
-        let said = format!("{text:?}");
-        Self::new(text).map_err(|why| serde::de::Error::custom(format!("{said}: {why}")))
+        let quoted = format!("{text:?}");
+        Self::new(text).map_err(|why| serde::de::Error::custom(format!("{quoted}: {why}")))
     }
 }
 
 impl Grant {
     /// Returns `true` if one of these patterns covers a name.
-    pub(crate) fn covers(patterns: &[Pattern], name: &str) -> bool {
+    pub(crate) fn covers(patterns: &[NamePattern], name: &str) -> bool {
         patterns.iter().any(|pattern| pattern.covers(name))
     }
 
@@ -171,7 +174,7 @@ impl Grant {
         ];
         let patterns = patterns.into_iter().filter(|(_, list)| !list.is_empty());
         let patterns = patterns.map(|(key, list)| {
-            let list: Vec<_> = list.iter().map(Pattern::as_str).collect();
+            let list: Vec<_> = list.iter().map(NamePattern::as_str).collect();
             (key, list.join(", "))
         });
         let flags = [
@@ -240,8 +243,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_star_covers_what_begins_so() {
-        let covers = |pattern: &str, name| Pattern::new(pattern).expect("good").covers(name);
+    fn star_covers_names_with_the_prefix() {
+        let covers = |pattern: &str, name| NamePattern::new(pattern).expect("good").covers(name);
         assert!(covers("audit", "audit") && !covers("audit", "audit2"));
         assert!(covers("orders/*", "orders/1") && !covers("orders/*", "order"));
         assert!(covers("*", "anything"));
@@ -252,10 +255,10 @@ mod tests {
     }
 
     #[test]
-    fn bad_patterns_are_refused() {
-        assert!(Pattern::new("").is_err());
-        assert!(Pattern::new("a*b").is_err());
-        assert!(Pattern::new("**").is_err());
+    fn invalid_patterns_are_refused() {
+        assert!(NamePattern::new("").is_err());
+        assert!(NamePattern::new("a*b").is_err());
+        assert!(NamePattern::new("**").is_err());
     }
 
     #[test]

@@ -53,19 +53,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_unresolved_is_below_a_folder() {
+    fn unresolved_paths_are_below_nothing() {
         let below = |path: &str, folder: &str| is_below(Path::new(path), Path::new(folder));
         assert!(below("/a/b", "/a") && below("/a", "/a") && below("/a", "/"));
         assert!(!below("/a", "/a/b") && !below("/ab", "/a"));
         assert!(!below("/a/../b", "/a"), "it leads out");
-        assert!(!below("/", "") && !below("/a", ""), "a place nobody knows");
+        assert!(!below("/", "") && !below("/a", ""), "an unknown directory");
         assert!(below("", "") && below("a", "a"), "the same is no more");
         assert!(!below("a/b", "a"));
     }
 
     #[cfg(unix)]
     #[test]
-    fn links_and_parents_are_resolved_as_the_system_does() {
+    fn links_and_parents_resolve_as_the_system_does() {
         let folder = tempfile::tempdir().expect("a folder of our own");
         let real = fs::canonicalize(folder.path()).expect("it is there");
         fs::create_dir_all(real.join("in/deep")).expect("it is ours");

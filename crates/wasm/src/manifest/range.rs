@@ -8,13 +8,13 @@ use super::{Manifest, ManifestError, RestartRule, StateMode};
 
 type RangeCheck = Result<(), ManifestError>;
 
-fn fault(key: &'static str, value: &dyn Display, range: &'static str) -> RangeCheck {
+fn out_of_range(key: &'static str, value: &dyn Display, range: &'static str) -> RangeCheck {
     let value = value.to_string();
     Err(ManifestError::Range { key, value, range })
 }
 
 /// Returns `true` if the name is valid for a component or a directory.
-fn is_plain(name: &str) -> bool {
+fn is_valid_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     (1..=64).contains(&name.len()) && name.chars().all(plain)
 }
@@ -33,20 +33,20 @@ impl Manifest {
             poison, intensity, ..
         } = self.restart;
         if poison == 0 || poison > intensity.max(1) {
-            return fault("restart.poison", &poison, "1 to restart.intensity");
+            return out_of_range("restart.poison", &poison, "1 to restart.intensity");
         }
         Ok(())
     }
 
     fn check_identity(&self) -> RangeCheck {
         let name = &self.component.name;
-        if !is_plain(name) {
+        if !is_valid_name(name) {
             let range = "1 to 64 letters, digits, `-`, `_` and `.`";
-            return fault("component.name", &format!("{name:?}"), range);
+            return out_of_range("component.name", &format!("{name:?}"), range);
         }
         if let (None, Some(signature)) = (&self.component.signer, &self.component.signature) {
             let range = "left out without component.signer";
-            return fault("component.signature", signature, range);
+            return out_of_range("component.signature", signature, range);
         }
         Ok(())
     }
@@ -54,10 +54,10 @@ impl Manifest {
     fn check_limits(&self) -> RangeCheck {
         let limits = &self.limits;
         if !(65_536..=1 << 32).contains(&limits.memory) {
-            return fault("limits.memory", &size(&limits.memory), "64KiB to 4GiB");
+            return out_of_range("limits.memory", &size(&limits.memory), "64KiB to 4GiB");
         }
         if !(1..=1 << 30).contains(&limits.payload) {
-            return fault("limits.payload", &size(&limits.payload), "1 byte to 1GiB");
+            return out_of_range("limits.payload", &size(&limits.payload), "1 byte to 1GiB");
         }
         for (key, value) in [
             ("limits.deadline", limits.deadline),
@@ -65,7 +65,7 @@ impl Manifest {
             ("limits.answer", limits.answer),
         ] {
             if value.is_zero() || value > Duration::from_secs(600) {
-                return fault(key, &format!("{value:?}"), "1us to 600s");
+                return out_of_range(key, &format!("{value:?}"), "1us to 600s");
             }
         }
         for (key, value) in [
@@ -75,16 +75,16 @@ impl Manifest {
             ("state.interval", self.state.interval as usize),
         ] {
             if !(1..=1_000_000).contains(&value) {
-                return fault(key, &value, "1 to 1000000");
+                return out_of_range(key, &value, "1 to 1000000");
             }
         }
         if let Some(weight) = limits.weight
             && !(1..=10_000).contains(&weight)
         {
-            return fault("limits.weight", &weight, "1 to 10000");
+            return out_of_range("limits.weight", &weight, "1 to 10000");
         }
         if limits.streams > 1000 {
-            return fault("limits.streams", &limits.streams, "0 to 1000");
+            return out_of_range("limits.streams", &limits.streams, "0 to 1000");
         }
         Ok(())
     }
@@ -92,19 +92,19 @@ impl Manifest {
     fn check_grants(&self) -> RangeCheck {
         if let Some(kv) = self.grant.kv {
             if !(1..=1 << 30).contains(&kv.size) {
-                return fault("grant.kv.size", &size(&kv.size), "1 byte to 1GiB");
+                return out_of_range("grant.kv.size", &size(&kv.size), "1 byte to 1GiB");
             }
             if !(1..=1_000_000).contains(&kv.keys) {
-                return fault("grant.kv.keys", &kv.keys, "1 to 1000000");
+                return out_of_range("grant.kv.keys", &kv.keys, "1 to 1000000");
             }
         }
         for (name, files) in &self.grant.files {
-            if !is_plain(name) {
+            if !is_valid_name(name) {
                 let range = "1 to 64 letters, digits, `-`, `_` and `.`";
-                return fault("grant.files", &format!("{name:?}"), range);
+                return out_of_range("grant.files", &format!("{name:?}"), range);
             }
             if !(1..=10_000).contains(&files.files) {
-                return fault("grant.files.files", &files.files, "1 to 10000");
+                return out_of_range("grant.files.files", &files.files, "1 to 10000");
             }
         }
         Ok(())
@@ -113,17 +113,17 @@ impl Manifest {
     fn check_state(&self) -> RangeCheck {
         if self.state.mode == StateMode::Kv && self.grant.kv.is_none() {
             let range = "`none` or `snapshot` without [grant.kv]";
-            return fault("state.mode", &"\"kv\"", range);
+            return out_of_range("state.mode", &"\"kv\"", range);
         }
         let Some(after) = self.state.passivate else {
             return Ok(());
         };
-        let (key, said) = ("state.passivate", format!("{after:?}"));
+        let (key, value) = ("state.passivate", format!("{after:?}"));
         if self.state.mode == StateMode::None {
-            return fault(key, &said, "left out without state.mode");
+            return out_of_range(key, &value, "left out without state.mode");
         }
         if !(Duration::from_millis(1)..=Duration::from_secs(86_400)).contains(&after) {
-            return fault(key, &said, "1ms to 1440m");
+            return out_of_range(key, &value, "1ms to 1440m");
         }
         Ok(())
     }

@@ -8,15 +8,15 @@ use serde::{Deserialize, Deserializer};
 
 /// A share of one processor, from 1% to 100%.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Share(u8);
+pub struct CpuShare(u8);
 
-impl Share {
+impl CpuShare {
     /// A whole processor.
     pub const WHOLE: Self = Self(100);
 
     /// Creates a share from percent; returns `None` unless it is from 1 to 100.
     #[must_use]
-    pub const fn percent(percent: u8) -> Option<Self> {
+    pub const fn from_percent(percent: u8) -> Option<Self> {
         match percent {
             1..=100 => Some(Self(percent)),
             _ => None,
@@ -28,27 +28,27 @@ impl Share {
     }
 
     /// Returns the processor time that this share yields in a span of time.
-    pub(crate) fn of(self, span: Duration) -> Duration {
+    pub(crate) fn cpu_in(self, span: Duration) -> Duration {
         span * u32::from(self.0) / 100
     }
 
     /// Returns the span of time in which this share yields that much processor time.
-    pub(crate) fn time_for(self, cpu: Duration) -> Duration {
+    pub(crate) fn time_for_cpu(self, cpu: Duration) -> Duration {
         cpu * 100 / u32::from(self.0)
     }
 }
 
-impl fmt::Display for Share {
+impl fmt::Display for CpuShare {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}%", self.0)
     }
 }
 
-impl<'de> Deserialize<'de> for Share {
+impl<'de> Deserialize<'de> for CpuShare {
     fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
         let text = String::deserialize(input)?;
         let percent = text.strip_suffix('%').and_then(|text| text.parse().ok());
-        percent.and_then(Self::percent).ok_or_else(|| {
+        percent.and_then(Self::from_percent).ok_or_else(|| {
             let like = "a CPU share from \"1%\" to \"100%\"";
             D::Error::custom(format!("\"{text}\" is not {like}"))
         })

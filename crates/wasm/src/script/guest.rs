@@ -9,13 +9,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use wasmtime::component::{Component, ComponentExportIndex, Instance, Linker, TypedFunc};
 use wasmtime::{ResourceLimiter, Store, StoreContextMut, UpdateDeadline};
 
-use super::meter::RunClock;
-use super::{Answering, RunLimits, ScriptCaller, ScriptLimit};
+use super::meter::ScriptClock;
+use super::{ExceededLimit, ScriptCallFuture, ScriptCaller, ScriptLimits};
 
 /// The error of a run whose result is no longer wanted.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error("cancelled")]
-pub(super) struct ResultUnwanted;
+pub(super) struct RunCancelled;
 
 /// The outcome of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,16 +97,16 @@ impl RealmFunctions {
 /// The data of a realm's Store.
 pub(super) struct RealmData {
     pub(super) memory: RealmMemory,
-    clock: Arc<RunClock>,
-    limits: RunLimits,
+    clock: Arc<ScriptClock>,
+    limits: ScriptLimits,
     /// The caller of the current run.
     caller: Option<Box<dyn ScriptCaller>>,
     written: usize,
-    calls: VecDeque<(u32, Answering)>,
+    calls: VecDeque<(u32, ScriptCallFuture)>,
 }
 
 impl RealmData {
-    pub(super) fn new(memory: usize, clock: Arc<RunClock>) -> Self {
+    pub(super) fn new(memory: usize, clock: Arc<ScriptClock>) -> Self {
         Self {
             memory: RealmMemory {
                 max: memory,
@@ -114,14 +114,14 @@ impl RealmData {
                 refused: None,
             },
             clock,
-            limits: RunLimits::default(),
+            limits: ScriptLimits::default(),
             caller: None,
             written: 0,
             calls: VecDeque::new(),
         }
     }
 
-    pub(super) fn begin(&mut self, limits: RunLimits, caller: Box<dyn ScriptCaller>) {
+    pub(super) fn begin(&mut self, limits: ScriptLimits, caller: Box<dyn ScriptCaller>) {
         self.limits = limits;
         self.caller = Some(caller);
         self.written = 0;
@@ -160,19 +160,19 @@ impl RealmData {
     }
 
     /// Returns the error for an exceeded stack limit.
-    pub(super) fn stack(&self) -> ScriptLimit {
-        ScriptLimit::new("stack", self.limits.stack.into(), None)
+    pub(super) fn stack_exceeded(&self) -> ExceededLimit {
+        ExceededLimit::new("stack", self.limits.stack.into(), None)
     }
 
     /// Returns the error for a result that exceeded its limit before it was read.
-    pub(super) const fn result(&self) -> ScriptLimit {
-        ScriptLimit::new("result", self.limits.result as u64, None)
+    pub(super) const fn result_exceeded(&self) -> ExceededLimit {
+        ExceededLimit::new("result", self.limits.result as u64, None)
     }
 
     fn caller(&mut self) -> wasmtime::Result<&mut dyn ScriptCaller> {
         match &mut self.caller {
             Some(caller) => Ok(&mut **caller),
-            None => Err(wasmtime::Error::new(ResultUnwanted)),
+            None => Err(wasmtime::Error::new(RunCancelled)),
         }
     }
 }
@@ -195,10 +195,10 @@ impl RealmMemory {
     }
 
     /// Returns the error for the memory limit, if it was exceeded.
-    pub(super) fn passed(&self) -> Option<ScriptLimit> {
+    pub(super) fn exceeded(&self) -> Option<ExceededLimit> {
         let wanted = self.refused?;
         let most = self.max as u64;
-        Some(ScriptLimit::new("memory", most, Some(wanted as u64)))
+        Some(ExceededLimit::new("memory", most, Some(wanted as u64)))
     }
 }
 
@@ -233,10 +233,10 @@ pub(super) fn tick(mut cx: StoreContextMut<'_, RealmData>) -> wasmtime::Result<U
     let data = cx.data_mut();
     if data.clock.spent() > data.limits.time {
         let most = u64::try_from(data.limits.time.as_millis()).unwrap_or(u64::MAX);
-        return Err(ScriptLimit::new("time", most, None).into());
+        return Err(ExceededLimit::new("time", most, None).into());
     }
     if data.caller.is_some() && !data.is_wanted() {
-        return Err(wasmtime::Error::new(ResultUnwanted));
+        return Err(wasmtime::Error::new(RunCancelled));
     }
     Ok(UpdateDeadline::Yield(1))
 }
@@ -266,7 +266,7 @@ pub(super) fn text_of(mut bytes: &[u8]) -> String {
 }
 
 /// Size that each line counts in addition to its text, so that empty lines count as well.
-const LINE: usize = 32;
+const LINE_OVERHEAD: usize = 32;
 
 pub(super) fn link(linker: &mut Linker<RealmData>) -> wasmtime::Result<()> {
     let mut host = linker.instance(HOST)?;
@@ -274,10 +274,10 @@ pub(super) fn link(linker: &mut Linker<RealmData>) -> wasmtime::Result<()> {
         "print",
         |mut cx: StoreContextMut<'_, RealmData>, (level, text): (u32, Vec<u8>)| {
             let data = cx.data_mut();
-            data.written = data.written.saturating_add(text.len() + LINE);
+            data.written = data.written.saturating_add(text.len() + LINE_OVERHEAD);
             if data.written > data.limits.output {
                 let (most, used) = (data.limits.output as u64, data.written as u64);
-                return Err(ScriptLimit::new("output", most, Some(used)).into());
+                return Err(ExceededLimit::new("output", most, Some(used)).into());
             }
             data.caller()?.print(level, text_of(&text));
             Ok(())
@@ -312,7 +312,7 @@ pub(super) fn link(linker: &mut Linker<RealmData>) -> wasmtime::Result<()> {
         "crowded",
         |cx: StoreContextMut<'_, RealmData>, (): ()| -> wasmtime::Result<()> {
             let most = u64::from(cx.data().limits.jobs);
-            Err(ScriptLimit::new("jobs", most, Some(most + 1)).into())
+            Err(ExceededLimit::new("jobs", most, Some(most + 1)).into())
         },
     )?;
     host.func_wrap("now", |cx: StoreContextMut<'_, RealmData>, (): ()| {
@@ -331,10 +331,10 @@ pub(super) fn link(linker: &mut Linker<RealmData>) -> wasmtime::Result<()> {
 }
 
 impl RealmData {
-    fn ask(&mut self, function: u32, json: &[u8]) -> wasmtime::Result<Answering> {
+    fn ask(&mut self, function: u32, json: &[u8]) -> wasmtime::Result<ScriptCallFuture> {
         if json.len() > self.limits.result {
             let (most, used) = (self.limits.result as u64, json.len() as u64);
-            return Err(ScriptLimit::new("result", most, Some(used)).into());
+            return Err(ExceededLimit::new("result", most, Some(used)).into());
         }
         Ok(self.caller()?.call(function as usize, text_of(json)))
     }

@@ -12,7 +12,7 @@ use crate::host::Host;
 /// The computing time of a run: the spans in which it was polled. The waits in between do not
 /// count, nor does the time in which its task is not scheduled.
 #[derive(Debug, Default)]
-pub(super) struct RunClock {
+pub(super) struct ScriptClock {
     /// Nanoseconds of completed spans.
     spent: AtomicU64,
     /// Start of the current span, in nanoseconds since `START`, or 0.
@@ -29,7 +29,7 @@ fn now() -> u64 {
         .saturating_add(1)
 }
 
-impl RunClock {
+impl ScriptClock {
     /// Resets the clock for a new run.
     pub(super) fn begin(&self) {
         self.spent.store(0, Ordering::Relaxed);
@@ -62,24 +62,24 @@ fn nanos(span: Duration) -> u64 {
 }
 
 /// A run whose time is measured; it counts as a call in progress, so that the epochs advance.
-pub(super) struct Metered<F> {
+pub(super) struct MeteredRun<F> {
     run: Pin<Box<F>>,
-    clock: Arc<RunClock>,
+    clock: Arc<ScriptClock>,
     host: Host,
 }
 
-impl<F> Metered<F> {
-    pub(super) const fn new(run: Pin<Box<F>>, clock: Arc<RunClock>, host: Host) -> Self {
+impl<F> MeteredRun<F> {
+    pub(super) const fn new(run: Pin<Box<F>>, clock: Arc<ScriptClock>, host: Host) -> Self {
         Self { run, clock, host }
     }
 }
 
-impl<F: Future> Future for Metered<F> {
+impl<F: Future> Future for MeteredRun<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let Self { run, clock, host } = &mut *self;
-        let _busy = host.ticks().busy();
+        let _busy = host.ticks().begin_call();
         clock.resume();
         let polled = run.as_mut().poll(cx);
         clock.pause();

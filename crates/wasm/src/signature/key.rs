@@ -5,17 +5,17 @@ use std::io;
 
 use ed25519_dalek::Signer as _;
 
-use super::{Signature, Signer, Statement};
+use super::{Signature, SignerKey, Statement};
 
 /// The secret key of a signer.
 ///
 /// ```
-/// # use strowger_wasm::{SigningKey, Statement};
+/// # use strowger_wasm::signature::{SigningKey, Statement};
 /// let key = SigningKey::from_seed([7; 32]);
 /// let statement = Statement::of("[component]\nname = \"a\"", b"the component")?;
 /// let signature = key.sign(&statement);
-/// assert!(key.signer().vouches(&statement, &signature));
-/// # Ok::<(), strowger_wasm::ManifestError>(())
+/// assert!(key.signer().verifies(&statement, &signature));
+/// # Ok::<(), strowger_wasm::manifest::ManifestError>(())
 /// ```
 #[derive(Clone)]
 pub struct SigningKey(ed25519_dalek::SigningKey);
@@ -45,8 +45,8 @@ impl SigningKey {
 
     /// Returns the public key.
     #[must_use]
-    pub fn signer(&self) -> Signer {
-        Signer(self.0.verifying_key().to_bytes())
+    pub fn signer(&self) -> SignerKey {
+        SignerKey(self.0.verifying_key().to_bytes())
     }
 
     /// Signs a statement.

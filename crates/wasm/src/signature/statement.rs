@@ -13,7 +13,7 @@ use crate::manifest::ManifestError;
 /// Its text is what is signed, so any Ed25519 tool can sign it.
 ///
 /// ```
-/// # use strowger_wasm::Statement;
+/// # use strowger_wasm::signature::Statement;
 /// let statement = Statement::of("[component]\nname = \"a\"", b"the component")?;
 /// assert!(statement.to_string().starts_with("strowger component 1\nmanifest sha256 "));
 /// // The order of keys, spaces and comments say nothing; every value does.
@@ -21,7 +21,7 @@ use crate::manifest::ManifestError;
 /// assert_eq!(other, statement);
 /// let other = Statement::of("[component]\nname = \"a\"\n[grant]\nlog = true", b"the component")?;
 /// assert_ne!(other, statement);
-/// # Ok::<(), strowger_wasm::ManifestError>(())
+/// # Ok::<(), strowger_wasm::manifest::ManifestError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_signature_and_the_layout_are_all_that_is_not_covered() {
+    fn digest_covers_all_but_signature_and_layout() {
         let signed = WHOLE.replace("signer", "signature = \"ff\"\nsigner");
         assert_eq!(of(&signed), of(WHOLE));
         let commented = WHOLE.replace("log = true", "log=true # yes");
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn no_value_can_be_altered_moved_or_left_out() {
+    fn any_changed_value_changes_the_digest() {
         for (from, to) in [
             ("name = \"a\"", "name = \"b\""),
             ("a.wasm", "b.wasm"),
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_is_what_is_documented() {
+    fn statement_text_is_as_documented() {
         let statement = Statement::of("", b"abc").expect("it is TOML");
         let lines: Vec<String> = statement.to_string().lines().map(str::to_owned).collect();
         let code = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";

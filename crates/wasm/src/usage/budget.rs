@@ -4,36 +4,36 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::manifest::Share;
+use crate::manifest::CpuShare;
 
 /// A token bucket of processor time, which refills with the clock.
 #[derive(Debug)]
-pub(super) struct Budget {
-    share: Share,
+pub(super) struct CpuBudget {
+    share: CpuShare,
     /// Remaining nanoseconds; negative after a call that took more.
     level: i128,
     at: Instant,
     /// Start of the period in which it has exceeded its share without a notable pause.
-    over: Option<Instant>,
+    over_since: Option<Instant>,
 }
 
 /// The window over which a share counts: an idle component may use a whole processor at once for
 /// this time multiplied by its share.
 const WINDOW: Duration = Duration::from_secs(1);
 
-impl Budget {
-    pub(super) fn new(share: Share, now: Instant) -> Self {
+impl CpuBudget {
+    pub(super) fn new(share: CpuShare, now: Instant) -> Self {
         Self {
             share,
-            level: Self::most(share),
+            level: Self::capacity(share),
             at: now,
-            over: None,
+            over_since: None,
         }
     }
 
     /// Replaces the share; time that was used stays used.
-    pub(super) fn with(self, share: Share) -> Self {
-        let level = self.level.min(Self::most(share));
+    pub(super) fn with_share(self, share: CpuShare) -> Self {
+        let level = self.level.min(Self::capacity(share));
         Self {
             share,
             level,
@@ -41,22 +41,22 @@ impl Budget {
         }
     }
 
-    pub(super) const fn share(&self) -> Share {
+    pub(super) const fn share(&self) -> CpuShare {
         self.share
     }
 
-    fn most(share: Share) -> i128 {
-        share.of(WINDOW).as_nanos().cast_signed()
+    fn capacity(share: CpuShare) -> i128 {
+        share.cpu_in(WINDOW).as_nanos().cast_signed()
     }
 
     fn refill(&mut self, now: Instant) {
         let passed = now.saturating_duration_since(self.at);
-        let more = self.share.of(passed).as_nanos().cast_signed();
-        self.level = (self.level + more).min(Self::most(self.share));
+        let more = self.share.cpu_in(passed).as_nanos().cast_signed();
+        self.level = (self.level + more).min(Self::capacity(self.share));
         self.at = now;
         // A component that is throttled all the time returns to 0 again and again, but not to half.
-        if self.level >= Self::most(self.share) / 2 {
-            self.over = None;
+        if self.level >= Self::capacity(self.share) / 2 {
+            self.over_since = None;
         }
     }
 
@@ -65,7 +65,7 @@ impl Budget {
         self.refill(now);
         self.level -= cpu.as_nanos().cast_signed();
         if self.level < 0 {
-            self.over.get_or_insert(now);
+            self.over_since.get_or_insert(now);
         }
         self.level < 0
     }
@@ -75,8 +75,8 @@ impl Budget {
     pub(super) fn delay(&mut self, now: Instant) -> (Duration, Duration) {
         self.refill(now);
         let owed = u64::try_from(-self.level.min(0)).unwrap_or(u64::MAX);
-        let over = self.over.map_or(Duration::ZERO, |over| now - over);
-        (self.share.time_for(Duration::from_nanos(owed)), over)
+        let over = self.over_since.map_or(Duration::ZERO, |over| now - over);
+        (self.share.time_for_cpu(Duration::from_nanos(owed)), over)
     }
 }
 
@@ -87,10 +87,10 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     #[test]
-    fn what_is_used_beyond_the_share_is_waited_for() {
+    fn overuse_is_waited_for() {
         let start = Instant::now();
-        let share = Share::percent(25).expect("it is a share");
-        let mut budget = Budget::new(share, start);
+        let share = CpuShare::from_percent(25).expect("it is a share");
+        let mut budget = CpuBudget::new(share, start);
         assert!(!budget.spend(start, MS * 250), "its window");
         assert!(budget.spend(start, MS * 10));
         assert_eq!(budget.delay(start).0, MS * 40);
@@ -104,10 +104,10 @@ mod tests {
     }
 
     #[test]
-    fn who_is_throttled_stays_beyond_its_share_until_it_rests() {
+    fn throttled_component_stays_over_share_until_it_rests() {
         let start = Instant::now();
-        let share = Share::percent(50).expect("it is a share");
-        let mut budget = Budget::new(share, start);
+        let share = CpuShare::from_percent(50).expect("it is a share");
+        let mut budget = CpuBudget::new(share, start);
         let mut now = start;
         budget.spend(now, MS * 501);
         for _ in 0..100 {

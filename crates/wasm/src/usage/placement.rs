@@ -10,28 +10,28 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// Processor time of a call on a worker after which its component is heavy.
-pub(crate) const SLICE: Duration = Duration::from_millis(1);
+pub(crate) const WORKER_SLICE: Duration = Duration::from_millis(1);
 /// Processor time after which the calls on a worker are averaged.
-const SAMPLE: Duration = Duration::from_millis(4);
+const SAMPLE_TIME: Duration = Duration::from_millis(4);
 /// Maximum span of a sample; a component that takes longer for it computes only a small part of the
 /// time.
-const DENSE: Duration = Duration::from_millis(40);
+const MAX_SAMPLE_SPAN: Duration = Duration::from_millis(40);
 /// Maximum average length of the calls of a component that computes much.
-const LONG: Duration = Duration::from_micros(50);
+const MAX_AVERAGE_CALL: Duration = Duration::from_micros(50);
 /// Number of calls in a row after which a heavy component may return.
-const ROW: u32 = 64;
+const QUICK_CALLS: u32 = 64;
 /// Maximum number of calls in a row that see a tick. Up to this number, the calls are about as
 /// short as a worker allows. Without optimization the host's own part of a call takes longer than
 /// that. If the calls are still too long for a worker, the sample moves the component back to guest
 /// threads, for twice as long.
-const TICKED: u32 = if cfg!(debug_assertions) { 32 } else { 12 };
+const MAX_TICKED_CALLS: u32 = if cfg!(debug_assertions) { 32 } else { 12 };
 /// Minimum time for which a component is heavy: the initial value, and the maximum after doubling.
 const MIN_HEAVY_TIME: Duration = Duration::from_secs(1);
 const MIN_HEAVY_TIME_MAX: Duration = Duration::from_secs(1024);
 
 /// The placement of a component's calls, decided from their processor time.
 #[derive(Debug)]
-pub(super) struct Placement {
+pub(super) struct CallPlacement {
     /// The current sample: its start, its processor time so far, and the calls before it.
     since: Instant,
     sampled: Duration,
@@ -46,7 +46,7 @@ pub(super) struct Placement {
     ticked: u32,
 }
 
-impl Placement {
+impl CallPlacement {
     pub(super) const fn new(now: Instant) -> Self {
         Self {
             since: now,
@@ -63,7 +63,7 @@ impl Placement {
     /// Counts processor time on a worker; returns `true` if its calls are too long for a worker.
     pub(super) fn sample(&mut self, now: Instant, cpu: Duration, calls: u64) -> bool {
         self.sampled += cpu;
-        if self.sampled < SAMPLE {
+        if self.sampled < SAMPLE_TIME {
             return false;
         }
         // The number of calls starts at 0 in each incarnation.
@@ -72,9 +72,9 @@ impl Placement {
             Some(more) => more,
         };
         let average = self.sampled.as_nanos() / u128::from(count);
-        let dense = now.saturating_duration_since(self.since) <= DENSE;
+        let dense = now.saturating_duration_since(self.since) <= MAX_SAMPLE_SPAN;
         (self.since, self.sampled, self.calls) = (now, Duration::ZERO, calls);
-        !self.heavy && dense && average > LONG.as_nanos()
+        !self.heavy && dense && average > MAX_AVERAGE_CALL.as_nanos()
     }
 
     /// Makes the component heavy; returns the minimum time for which it stays heavy.
@@ -98,11 +98,11 @@ impl Placement {
     pub(super) fn record_call(&mut self, now: Instant, ticked: bool) -> bool {
         self.row += 1;
         self.ticked += u32::from(ticked);
-        if self.ticked > TICKED {
+        if self.ticked > MAX_TICKED_CALLS {
             (self.changed, self.row, self.ticked) = (now, 0, 0);
             return false;
         }
-        if self.row < ROW {
+        if self.row < QUICK_CALLS {
             return false;
         }
         (self.row, self.ticked) = (0, 0);
@@ -124,10 +124,10 @@ mod tests {
     const S: Duration = Duration::from_secs(1);
 
     #[test]
-    fn many_calls_of_a_fraction_of_a_slice_are_heavy_and_quick_ones_are_not() {
+    fn dense_long_calls_are_heavy_and_quick_ones_are_not() {
         let start = Instant::now();
         let ticks = |each: u64| {
-            let mut placement = Placement::new(start);
+            let mut placement = CallPlacement::new(start);
             (1..=100).any(|tick: u32| {
                 let calls = u64::from(tick) * 250 / each;
                 placement.sample(start + US * 300 * tick, US * 250, calls)
@@ -135,16 +135,16 @@ mod tests {
         };
         assert!(ticks(200));
         assert!(!ticks(1));
-        let mut rare = Placement::new(start);
+        let mut rare = CallPlacement::new(start);
         let any = (1..=100)
             .any(|tick: u32| rare.sample(start + US * 5000 * tick, US * 250, u64::from(tick)));
         assert!(!any, "it computes a twentieth of the time");
     }
 
     #[test]
-    fn quick_calls_bring_it_back_and_alternating_takes_longer_each_time() {
+    fn quick_calls_return_it_and_alternating_doubles_the_time() {
         let start = Instant::now();
-        let mut placement = Placement::new(start);
+        let mut placement = CallPlacement::new(start);
         let mut now = start;
         let mut heavy_for = Vec::new();
         for _ in 0..4 {
@@ -161,10 +161,10 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_see_ticks_keep_it_heavy_and_one_now_and_then_does_not() {
+    fn frequent_ticked_calls_keep_it_heavy() {
         let start = Instant::now();
         for (each, comes_back) in [(1, false), (10, true), (1000, true)] {
-            let mut placement = Placement::new(start);
+            let mut placement = CallPlacement::new(start);
             placement.demote(start);
             let mut back = false;
             for call in 0..10_000 {

@@ -8,7 +8,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber, subscriber};
 
-use crate::kit::{Guest, Stand, host, manifest};
+use crate::kit::{Guest, Testbed, host, manifest};
 
 /// The audit lines as `grant=what`, the number of omitted ones that they report, and the
 /// component's own lines.
@@ -97,7 +97,7 @@ pub(crate) fn audited(work: impl FnOnce()) -> (Vec<String>, u64) {
 }
 
 #[test]
-fn each_import_that_is_refused_is_a_line() {
+fn each_denied_import_is_logged() {
     let guest = Guest::new()
         .import("clock", "now")
         .import("log", "write")
@@ -105,7 +105,7 @@ fn each_import_that_is_refused_is_a_line() {
             "(drop (call $now)) (call $write (i32.const 0) (i32.const 0) (i32.const 0)) (call $ok)",
         );
     let (mut lines, _) = audited(|| {
-        let loaded = host().load_blocking(&guest.octets(), manifest("guest", ""));
+        let loaded = host().load_blocking(&guest.encode(), manifest("guest", ""));
         assert!(loaded.is_err());
     });
     lines.sort();
@@ -114,14 +114,14 @@ fn each_import_that_is_refused_is_a_line() {
 }
 
 #[test]
-fn a_load_that_is_refused_ten_thousand_times_is_ten_lines() {
+fn ten_thousand_denied_loads_log_ten_lines() {
     let imports: String = (0..10_000)
         .map(|n| format!("(import \"a{n}\" (func))"))
         .collect();
-    let octets = wat::parse_str(format!("(component {imports})")).expect("it is text");
+    let bytes = wat::parse_str(format!("(component {imports})")).expect("it is text");
     let host = host();
     let (lines, omitted) = audited(|| {
-        let refused = host.load_blocking(&octets, manifest("guest", ""));
+        let refused = host.load_blocking(&bytes, manifest("guest", ""));
         let refused = refused.expect_err("it is granted nothing");
         let text = refused.to_string();
         assert!(
@@ -133,7 +133,7 @@ fn a_load_that_is_refused_ten_thousand_times_is_ten_lines() {
     // All loads of a host share this rate.
     let (lines, _) = audited(|| {
         for name in ["a", "b", "c"] {
-            let refused = host.load_blocking(&octets, manifest(name, ""));
+            let refused = host.load_blocking(&bytes, manifest(name, ""));
             assert!(refused.is_err());
         }
     });
@@ -141,8 +141,8 @@ fn a_load_that_is_refused_ten_thousand_times_is_ten_lines() {
 }
 
 #[test]
-fn a_component_that_fails_and_fails_is_told_of_at_a_rate() {
-    let stand = Stand::new();
+fn repeated_faults_are_logged_at_a_rate() {
+    let testbed = Testbed::new();
     let guest = Guest::new()
         .import("messaging", "resolve")
         .data("vault")
@@ -151,12 +151,16 @@ fn a_component_that_fails_and_fails_is_told_of_at_a_rate() {
     let more = "[grant]\nsend = [\"mail\"]\n[restart]\nintensity = 100\nbackoff = \"1ms\"\n\
                 backoff_max = \"1ms\"\npoison = 2";
     let seen = seen(|| {
-        let started = stand.start(&guest, "guest", more);
+        let started = testbed.start(&guest, "guest", more);
         for _ in 0..30 {
-            stand.tell(&started, "x");
-            stand.system.advance(std::time::Duration::from_millis(5));
+            testbed.tell(&started, "x");
+            testbed.system.advance(std::time::Duration::from_millis(5));
         }
-        assert!(started.args.info().lives > 25, "{:?}", started.args.info());
+        assert!(
+            started.args.info().incarnations > 25,
+            "{:?}",
+            started.args.info()
+        );
     });
     // The attempts of one incarnation count for the next one.
     assert!((10..=15).contains(&seen.audits.len()), "{:?}", seen.audits);
@@ -167,16 +171,16 @@ fn a_component_that_fails_and_fails_is_told_of_at_a_rate() {
 
 #[cfg(unix)]
 #[test]
-fn a_folder_that_is_not_there_is_told_of_at_a_rate() {
-    let stand = Stand::new();
+fn missing_directory_is_logged_at_a_rate() {
+    let testbed = Testbed::new();
     let guest = repeating(
         Guest::new().import("files", "names").data("room"),
         "(call $names (i32.const 1024) (i32.const 4) (i32.const 1024) (i32.const 4)
            (i32.const 1024) (i32.const 0) (i32.const 1) (i32.const 64))",
     );
     let more = "[grant.files.room]\npath = \"/nowhere/at/all\"";
-    let guest = stand.start(&guest, "guest", more);
-    let seen = seen(|| stand.tell(&guest, "\u{64}"));
+    let guest = testbed.start(&guest, "guest", more);
+    let seen = seen(|| testbed.tell(&guest, "\u{64}"));
     assert_eq!(seen.own.len(), 10, "{:?}", seen.own);
     assert_eq!(guest.args.info().faults, 0, "{:?}", guest.args.info().fault);
 }
@@ -196,8 +200,8 @@ fn repeating(guest: Guest, call: &str) -> Guest {
 }
 
 #[test]
-fn who_tries_and_tries_is_told_of_at_a_rate_with_what_was_omitted() {
-    let stand = Stand::new();
+fn repeated_denials_are_logged_at_a_rate_with_omissions() {
+    let testbed = Testbed::new();
     let guest = repeating(
         Guest::new()
             .import("messaging", "resolve")
@@ -205,19 +209,19 @@ fn who_tries_and_tries_is_told_of_at_a_rate_with_what_was_omitted() {
         "(call $resolve (i32.const 1024) (i32.const 6) (i32.const 64))",
     );
     let more = "[grant]\nsend = [\"mail\"]";
-    let guest = stand.start(&guest, "guest", more);
+    let guest = testbed.start(&guest, "guest", more);
     let (lines, omitted) = audited(|| {
-        stand.tell(&guest, "\u{64}");
-        stand.system.advance(std::time::Duration::from_secs(2));
-        stand.tell(&guest, "\u{1}");
+        testbed.tell(&guest, "\u{64}");
+        testbed.system.advance(std::time::Duration::from_secs(2));
+        testbed.tell(&guest, "\u{1}");
     });
     assert_eq!(lines, vec!["send=vault\\u{1b}"; 11], "ten, and one later");
     assert_eq!(omitted, 90);
 }
 
 #[test]
-fn a_flood_of_log_lines_hides_no_attempt() {
-    let stand = Stand::new();
+fn flood_of_own_lines_does_not_hide_denials() {
+    let testbed = Testbed::new();
     let guest = repeating(
         Guest::new()
             .import("messaging", "resolve")
@@ -228,18 +232,18 @@ fn a_flood_of_log_lines_hides_no_attempt() {
     let first = "(call $resolve (i32.const 1024) (i32.const 5) (i32.const 64))";
     let guest = guest.stop(first);
     let more = "[limits]\nlog_rate = 1\n[grant]\nsend = [\"mail\"]\nlog = true";
-    let started = stand.start(&guest, "guest", more);
+    let started = testbed.start(&guest, "guest", more);
     let (lines, _) = audited(|| {
-        stand.tell(&started, "\u{64}");
-        stand.system.shutdown(std::time::Duration::from_secs(1));
+        testbed.tell(&started, "\u{64}");
+        testbed.system.shutdown(std::time::Duration::from_secs(1));
     });
     assert_eq!(lines, ["send=vault"]);
 }
 
 #[test]
-fn a_flood_of_lines_is_cut_and_no_line_writes_on_a_terminal() {
+fn own_lines_are_rate_limited_and_escaped() {
     for (rate, lines) in [(5, 5), (1000, 100)] {
-        let stand = Stand::new();
+        let testbed = Testbed::new();
         let guest = repeating(
             Guest::new()
                 .import("log", "write")
@@ -247,13 +251,13 @@ fn a_flood_of_lines_is_cut_and_no_line_writes_on_a_terminal() {
             "(call $write (i32.const 2) (i32.const 1024) (i32.const 7))",
         );
         let more = format!("[limits]\nlog_rate = {rate}\n[grant]\nlog = true");
-        let guest = stand.start(&guest, "guest", &more);
-        let neighbour = stand.start(&Guest::new(), "neighbour", "");
+        let guest = testbed.start(&guest, "guest", &more);
+        let neighbour = testbed.start(&Guest::new(), "neighbour", "");
         let seen = seen(|| {
-            stand.tell(&guest, "\u{64}");
-            stand.tell(&neighbour, "x");
-            stand.system.advance(std::time::Duration::from_secs(2));
-            stand.tell(&guest, "\u{1}");
+            testbed.tell(&guest, "\u{64}");
+            testbed.tell(&neighbour, "x");
+            testbed.system.advance(std::time::Duration::from_secs(2));
+            testbed.tell(&guest, "\u{1}");
         });
         assert_eq!(seen.own, vec!["\\u{1b}[2J\\u{7}\\nx"; lines + 1]);
         assert_eq!(seen.dropped, 100 - lines as u64);

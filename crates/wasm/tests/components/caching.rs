@@ -19,12 +19,12 @@ fn guest(n: usize) -> Guest {
 }
 
 fn load(host: &Host, guest: &Guest, more: &str) {
-    let loaded = host.load_blocking(&guest.octets(), manifest("guest", more));
+    let loaded = host.load_blocking(&guest.encode(), manifest("guest", more));
     loaded.unwrap_or_else(|error| panic!("{error}"));
 }
 
 #[test]
-fn what_was_compiled_is_not_compiled_again() {
+fn compiled_component_is_cached() {
     let host = host(|_| {});
     for _ in 0..3 {
         load(&host, &guest(0), "");
@@ -36,7 +36,7 @@ fn what_was_compiled_is_not_compiled_again() {
 }
 
 #[test]
-fn what_was_not_wanted_for_longest_goes_first() {
+fn least_recently_used_code_is_evicted_first() {
     let one = host(|_| {});
     load(&one, &guest(0), "");
     let code = one.info().cached;
@@ -55,7 +55,7 @@ fn what_was_not_wanted_for_longest_goes_first() {
 }
 
 #[test]
-fn what_is_kept_may_fill_its_room_to_the_octet() {
+fn cache_limit_is_exact_to_the_byte() {
     let one = host(|_| {});
     load(&one, &guest(0), "");
     let code = one.info().cached;
@@ -72,7 +72,7 @@ fn what_is_kept_may_fill_its_room_to_the_octet() {
 }
 
 #[test]
-fn what_is_only_compiled_goes_in_the_order_in_which_it_came() {
+fn unused_code_is_evicted_in_order_of_insertion() {
     let one = host(|_| {});
     load(&one, &guest(0), "");
     let room = one.info().cached * 2;
@@ -85,7 +85,7 @@ fn what_is_only_compiled_goes_in_the_order_in_which_it_came() {
 }
 
 #[test]
-fn a_host_that_keeps_nothing_still_runs_components() {
+fn host_without_cache_runs_components() {
     let host = host(|limits| limits.cached = 0);
     load(&host, &guest(0), "");
     load(&host, &guest(0), "");
@@ -118,7 +118,7 @@ fn folder() -> (tempfile::TempDir, PathBuf) {
 }
 
 #[test]
-fn a_folder_keeps_what_was_compiled_for_the_next_process() {
+fn cache_directory_serves_the_next_process() {
     let (_all, folder) = folder();
     assert_eq!(compiled(&folder, &[guest(0), guest(1)]), 2);
     assert_eq!(compiled(&folder, &[guest(0), guest(1)]), 0);
@@ -126,7 +126,7 @@ fn a_folder_keeps_what_was_compiled_for_the_next_process() {
 }
 
 #[test]
-fn an_edited_a_foreign_a_cut_and_a_stale_file_are_compiled_again() {
+fn damaged_or_stale_cache_files_are_recompiled() {
     let (_all, folder) = folder();
     let guests = [guest(0), guest(1)];
     assert_eq!(compiled(&folder, &guests), 2);
@@ -143,14 +143,14 @@ fn an_edited_a_foreign_a_cut_and_a_stale_file_are_compiled_again() {
         ("engine", edit(40)),
         ("sum", edit(41)),
         ("code", edit(100)),
-        ("last octet", edit(good.len() - 1)),
+        ("last byte", edit(good.len() - 1)),
         ("cut", good[..good.len() / 2].to_owned()),
         ("empty", Vec::new()),
         ("foreign", fs::read(&other).expect("it is there")),
         ("longer", [&good[..], b"more"].concat()),
     ];
-    for (what, octets) in damaged {
-        fs::write(&one, octets).expect("it is written");
+    for (what, bytes) in damaged {
+        fs::write(&one, bytes).expect("it is written");
         assert_eq!(compiled(&folder, &guests), 1, "{what}");
         assert_eq!(
             fs::read(&one).expect("it is there").len(),
@@ -162,7 +162,7 @@ fn an_edited_a_foreign_a_cut_and_a_stale_file_are_compiled_again() {
 }
 
 #[test]
-fn a_folder_has_an_end() {
+fn cache_directory_size_is_limited() {
     let (_all, folder) = folder();
     assert_eq!(compiled(&folder, &[guest(0)]), 1);
     let one = fs::metadata(&files(&folder)[0]).expect("it is there").len();
@@ -184,7 +184,7 @@ fn a_folder_has_an_end() {
 
 #[cfg(unix)]
 #[test]
-fn a_folder_that_others_may_write_is_refused() {
+fn cache_directory_writable_by_others_is_refused() {
     use std::os::unix::fs::PermissionsExt;
 
     let (_all, folder) = folder();

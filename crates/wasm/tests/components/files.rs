@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 
 use strowger_wasm::{CallError, LoadError};
 
-use crate::kit::{Guest, Stand, Started, manifest, text};
+use crate::kit::{Guest, Started, Testbed, manifest, text};
 
 /// A guest that treats the path in a message as its first byte says: `?` reads, `=` writes `tea` at
 /// the beginning, `-` removes, `*` returns the number of entries as a digit. A refusal is answered
@@ -20,8 +20,8 @@ fn filer() -> Guest {
                (return (call $fail (i32.const 80) (i32.const 1)))))"
         )
     };
-    let on = |octet: u8, code: String| {
-        format!("(if (i32.eq (i32.load8_u (local.get $ptr)) (i32.const {octet})) (then {code}))")
+    let on = |byte: u8, code: String| {
+        format!("(if (i32.eq (i32.load8_u (local.get $ptr)) (i32.const {byte})) (then {code}))")
     };
     let read = format!(
         "(call $read {path} (i64.const 0) (i32.const 100) (i32.const 64)) {}
@@ -64,42 +64,42 @@ fn place() -> tempfile::TempDir {
     folder
 }
 
-fn start(stand: &Stand, folder: &tempfile::TempDir, more: &str) -> Started {
+fn start(testbed: &Testbed, folder: &tempfile::TempDir, more: &str) -> Started {
     let path = folder.path().join("data");
     let more = format!("[grant.files.data]\npath = {path:?}\n{more}");
-    stand.start(&filer(), "filer", &more)
+    testbed.start(&filer(), "filer", &more)
 }
 
-fn refusal(stand: &Stand, filer: &Started, what: &str) -> String {
-    match stand.ask(filer, what) {
+fn refusal(testbed: &Testbed, filer: &Started, what: &str) -> String {
+    match testbed.ask(filer, what) {
         Err(CallError::Refused(text)) => text,
         other => panic!("{what}: it was not refused: {other:?}"),
     }
 }
 
 #[test]
-fn a_component_reads_writes_lists_and_removes() {
-    let (stand, folder) = (Stand::new(), place());
-    let filer = start(&stand, &folder, "write = true");
-    assert_eq!(text(stand.ask(&filer, "?file")), "0123456789");
-    assert_eq!(text(stand.ask(&filer, "=file")), "");
-    assert_eq!(text(stand.ask(&filer, "?file")), "tea3456789");
-    assert_eq!(text(stand.ask(&filer, "=in/new")), "");
-    assert_eq!(text(stand.ask(&filer, "*")), "2");
-    assert_eq!(text(stand.ask(&filer, "*in")), "1");
-    assert_eq!(text(stand.ask(&filer, "-in/new")), "");
-    assert_eq!(refusal(&stand, &filer, "?in/new"), "1", "unknown");
+fn component_reads_writes_lists_and_removes_files() {
+    let (testbed, folder) = (Testbed::new(), place());
+    let filer = start(&testbed, &folder, "write = true");
+    assert_eq!(text(testbed.ask(&filer, "?file")), "0123456789");
+    assert_eq!(text(testbed.ask(&filer, "=file")), "");
+    assert_eq!(text(testbed.ask(&filer, "?file")), "tea3456789");
+    assert_eq!(text(testbed.ask(&filer, "=in/new")), "");
+    assert_eq!(text(testbed.ask(&filer, "*")), "2");
+    assert_eq!(text(testbed.ask(&filer, "*in")), "1");
+    assert_eq!(text(testbed.ask(&filer, "-in/new")), "");
+    assert_eq!(refusal(&testbed, &filer, "?in/new"), "1", "unknown");
 }
 
 #[test]
-fn it_does_not_get_out_and_its_neighbour_does_not_notice() {
-    let (stand, folder) = (Stand::new(), place());
+fn component_cannot_leave_its_directory() {
+    let (testbed, folder) = (Testbed::new(), place());
     let at = |name: &str| folder.path().join(name);
     symlink("../secret", at("data/link")).expect("there is room for a link");
     symlink("..", at("data/up")).expect("there is room for a link");
     symlink("/", at("data/all")).expect("there is room for a link");
-    let filer = start(&stand, &folder, "write = true");
-    let neighbour = stand.start(&Guest::new(), "neighbour", "");
+    let filer = start(&testbed, &folder, "write = true");
+    let neighbour = testbed.start(&Guest::new(), "neighbour", "");
     let absolute = at("secret").display().to_string();
     let paths = [
         "../secret",
@@ -111,12 +111,12 @@ fn it_does_not_get_out_and_its_neighbour_does_not_notice() {
     ];
     for path in paths {
         for verb in ["?", "=", "*"] {
-            let said = refusal(&stand, &filer, &format!("{verb}{path}"));
+            let said = refusal(&testbed, &filer, &format!("{verb}{path}"));
             assert!(said == "0" || said == "1", "{verb}{path}: {said}");
         }
-        assert_eq!(text(stand.ask(&neighbour, path)), path);
+        assert_eq!(text(testbed.ask(&neighbour, path)), path);
     }
-    assert_eq!(refusal(&stand, &filer, "-../secret"), "0", "denied");
+    assert_eq!(refusal(&testbed, &filer, "-../secret"), "0", "denied");
     assert_eq!(
         fs::read_to_string(at("secret")).expect("it is there"),
         "secret"
@@ -125,31 +125,31 @@ fn it_does_not_get_out_and_its_neighbour_does_not_notice() {
 }
 
 #[test]
-fn a_grant_to_read_is_none_to_write() {
-    let (stand, folder) = (Stand::new(), place());
-    let filer = start(&stand, &folder, "");
-    assert_eq!(text(stand.ask(&filer, "?file")), "0123456789");
+fn read_only_grant_refuses_writes() {
+    let (testbed, folder) = (Testbed::new(), place());
+    let filer = start(&testbed, &folder, "");
+    assert_eq!(text(testbed.ask(&filer, "?file")), "0123456789");
     for verb in ["=file", "=new", "-file"] {
-        assert_eq!(refusal(&stand, &filer, verb), "0", "denied");
+        assert_eq!(refusal(&testbed, &filer, verb), "0", "denied");
     }
 }
 
 #[test]
-fn writes_end_at_their_quota_and_go_through_with_more() {
+fn file_quota_limits_writes() {
     for (files, fits) in [(1, false), (2, true)] {
-        let (stand, folder) = (Stand::new(), place());
-        let filer = start(&stand, &folder, &format!("write = true\nfiles = {files}"));
-        assert_eq!(stand.ask(&filer, "=new").is_ok(), fits);
+        let (testbed, folder) = (Testbed::new(), place());
+        let filer = start(&testbed, &folder, &format!("write = true\nfiles = {files}"));
+        assert_eq!(testbed.ask(&filer, "=new").is_ok(), fits);
         assert_eq!(folder.path().join("data/new").exists(), fits);
     }
 }
 
 #[test]
-fn without_a_grant_it_is_not_loaded() {
-    let stand = Stand::new();
-    let loaded = stand
+fn component_without_the_grant_is_not_loaded() {
+    let testbed = Testbed::new();
+    let loaded = testbed
         .host
-        .load_blocking(&filer().octets(), manifest("filer", ""));
+        .load_blocking(&filer().encode(), manifest("filer", ""));
     let refused = loaded.expect_err("it is not granted");
     assert!(matches!(refused, LoadError::Denied(_)), "{refused}");
     assert!(

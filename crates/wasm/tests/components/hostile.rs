@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use strowger_wasm::{Host, LoadError, Phase};
+use strowger_wasm::fault::CallPhase;
+use strowger_wasm::{Host, LoadError};
 
-use crate::kit::{Guest, Stand, counter, manifest, octets};
+use crate::kit::{Guest, Testbed, counter, manifest, payload};
 use crate::limits::{Attack, SPIN, SPINS};
 
 #[test]
-fn loop_in_the_snapshot_is_cut_off() {
+fn endless_snapshot_is_interrupted() {
     let attack = Attack {
         guest: counter()
             .more(SPINS)
@@ -17,34 +18,34 @@ fn loop_in_the_snapshot_is_cut_off() {
         tight: "[state]\nmode = \"snapshot\"\n[limits]\ndeadline = \"50ms\"",
         raised: "[state]\nmode = \"snapshot\"\n[limits]\ndeadline = \"60s\"",
         fault: "deadline",
-        phase: Phase::Snapshot,
+        phase: CallPhase::Snapshot,
     };
     attack.run();
 }
 
 #[test]
-fn a_misaligned_place_for_records_ends_in_its_named_fault() {
-    let stand = Stand::new();
+fn misaligned_result_pointer_is_an_abi_fault() {
+    let testbed = Testbed::new();
     let guest = Guest::new().batch("(call $ok)").realloc(
         "(i32.add (i32.const 1)
                (call $bump (i32.const 8) (i32.add (local.get $size) (i32.const 8))))",
     );
-    let guest = stand.start(
+    let guest = testbed.start(
         &guest,
         "guest",
         "[run]\nbatch = 2\n[restart]\nintensity = 0",
     );
-    stand.tell(&guest, "x");
+    testbed.tell(&guest, "x");
     let fault = guest.args.info().fault.expect("it failed");
-    assert_eq!((fault.phase, fault.kind.word()), (Phase::Batch, "abi"));
+    assert_eq!((fault.phase, fault.kind.name()), (CallPhase::Batch, "abi"));
 }
 
 #[test]
-fn a_result_that_overlaps_its_own_description_is_read_as_it_is() {
-    let stand = Stand::new();
+fn overlapping_result_is_read_as_is() {
+    let testbed = Testbed::new();
     let guest = Guest::new().handle("(call $answer (i32.const 16) (i32.const 12))");
-    let guest = stand.start(&guest, "guest", "");
-    let answer = stand.ask(&guest, "x").expect("it is within its memory");
+    let guest = testbed.start(&guest, "guest", "");
+    let answer = testbed.ask(&guest, "x").expect("it is within its memory");
     assert_eq!(*answer, [0, 0, 0, 0, 16, 0, 0, 0, 12, 0, 0, 0]);
 }
 
@@ -63,8 +64,8 @@ fn reader() -> Guest {
 }
 
 #[test]
-fn who_comes_after_a_fault_finds_zeros() {
-    let stand = Stand::new();
+fn memory_is_zeroed_after_a_fault() {
+    let testbed = Testbed::new();
     let scribble = "(memory.fill (i32.const 8192) (i32.const 170) (i32.const 253952))";
     let dirty = Guest::new()
         .pages("4")
@@ -74,40 +75,40 @@ fn who_comes_after_a_fault_finds_zeros() {
         .handle(&format!("{scribble} (call $ok)"));
     let rule = "[restart]\nintensity = 1000\nbackoff = \"1us\"\nbackoff_max = \"1us\"";
     let guests = [
-        stand.start(&dirty, "dirty", rule),
-        stand.start(&honest, "honest", ""),
+        testbed.start(&dirty, "dirty", rule),
+        testbed.start(&honest, "honest", ""),
     ];
     // More incarnations than the pool has slots.
     for _ in 0..40 {
         for guest in &guests {
-            stand.tell(guest, "");
-            stand.system.advance(Duration::from_millis(1));
+            testbed.tell(guest, "");
+            testbed.system.advance(Duration::from_millis(1));
         }
     }
-    stand.system.advance(Duration::from_secs(1));
+    testbed.system.advance(Duration::from_secs(1));
     assert_eq!(guests[0].args.info().faults, 40);
     for n in 0..14 {
-        let reader = stand.start(&reader(), &format!("reader{n}"), "");
-        assert_eq!(*stand.ask(&reader, "").expect("it answers"), [0], "{n}");
+        let reader = testbed.start(&reader(), &format!("reader{n}"), "");
+        assert_eq!(*testbed.ask(&reader, "").expect("it answers"), [0], "{n}");
     }
 }
 
 /// Number of calls that a guest which calls itself, directly or by way of others, receives before
 /// its limits end it; a neighbour is served meanwhile.
 fn rounds(guests: &[(&str, Guest)], more: &str) -> u64 {
-    let stand = Stand::new();
-    let neighbour = stand.start(&Guest::new(), "neighbour", "");
+    let testbed = Testbed::new();
+    let neighbour = testbed.start(&Guest::new(), "neighbour", "");
     let grants = "[grant]\nsend = [\"*\"]\npublish = [\"*\"]\nsubscribe = [\"*\"]\n";
     let started: Vec<_> = guests
         .iter()
-        .map(|(name, guest)| stand.start(guest, name, &format!("{grants}{more}")))
+        .map(|(name, guest)| testbed.start(guest, name, &format!("{grants}{more}")))
         .collect();
     for told in 1..6 {
         for to in [&neighbour, &started[0]] {
-            let message = strowger_wasm::Message(octets("x"));
+            let message = strowger_wasm::Message(payload("x"));
             to.actor.try_tell(message).expect("there is room");
         }
-        stand.system.run_until_idle();
+        testbed.system.run_until_idle();
         assert_eq!(neighbour.args.info().calls, told, "it is served");
     }
     let infos = started.iter().map(|one| one.args.info());
@@ -140,14 +141,14 @@ fn caller(name: &str, function: &str, times: usize) -> Guest {
 }
 
 #[test]
-fn who_sends_to_itself_ends_at_its_rate() {
+fn sending_to_itself_is_rate_limited() {
     let itself = [("itself", caller("itself", "send", 2))];
     assert_eq!(rounds(&itself, "[limits]\nsend_rate = 20"), 5 + 20);
     assert_eq!(rounds(&itself, "[limits]\nsend_rate = 200"), 5 + 200);
 }
 
 #[test]
-fn who_asks_itself_ends_at_its_rate() {
+fn asking_itself_is_rate_limited() {
     // Each of them is an ask and an answer.
     let itself = [("itself", caller("itself", "ask", 1))];
     assert_eq!(rounds(&itself, "[limits]\nsend_rate = 20"), 5 + 2 * 20);
@@ -155,7 +156,7 @@ fn who_asks_itself_ends_at_its_rate() {
 }
 
 #[test]
-fn two_that_ask_each_other_end_at_their_rates() {
+fn two_components_asking_each_other_are_rate_limited() {
     let both = [
         ("one", caller("other", "ask", 1)),
         ("other", caller("one", "ask", 1)),
@@ -187,7 +188,7 @@ fn echo(topics: &str) -> Guest {
 }
 
 #[test]
-fn a_cycle_of_topics_ends_at_their_rates() {
+fn topic_cycle_is_rate_limited() {
     let both = [("one", echo("ab")), ("other", echo("ba"))];
     assert_eq!(rounds(&both, "[limits]\nsend_rate = 20"), 5 + 2 * 20);
     assert_eq!(rounds(&both, "[limits]\nsend_rate = 200"), 5 + 2 * 200);
@@ -196,13 +197,13 @@ fn a_cycle_of_topics_ends_at_their_rates() {
 /// 50 MB of code that does nothing, in one function.
 fn nops() -> Vec<u8> {
     fn leb(mut number: usize) -> Vec<u8> {
-        let mut octets = Vec::new();
+        let mut bytes = Vec::new();
         while number >= 128 {
-            octets.push(u8::try_from(number % 128).expect("it is less") | 128);
+            bytes.push(u8::try_from(number % 128).expect("it is less") | 128);
             number /= 128;
         }
-        octets.push(u8::try_from(number).expect("it is less"));
-        octets
+        bytes.push(u8::try_from(number).expect("it is less"));
+        bytes
     }
     let section = |id: u8, content: &[u8]| [&[id][..], &leb(content.len()), content].concat();
     let body = [&[0][..], &vec![1; 50_000_000], &[11]].concat();
@@ -218,13 +219,13 @@ fn nops() -> Vec<u8> {
 }
 
 #[test]
-fn fifty_megabytes_of_nothing_are_refused_before_they_are_read() {
-    let octets = nops();
+fn oversized_component_is_refused_before_parsing() {
+    let bytes = nops();
     for (max, by_size) in [(32 << 20, true), (64 << 20, false)] {
         let mut limits = crate::kit::limits();
         limits.component = max;
         let host = Host::new(limits).expect("there is a thread to be had");
-        let refused = host.load_blocking(&octets, manifest("nops", ""));
+        let refused = host.load_blocking(&bytes, manifest("nops", ""));
         let refused = refused.expect_err("no function is as long");
         assert_eq!(
             matches!(refused, LoadError::Size { .. }),
@@ -236,7 +237,7 @@ fn fifty_megabytes_of_nothing_are_refused_before_they_are_read() {
 }
 
 #[test]
-fn a_compilation_has_an_end() {
+fn compilation_has_a_time_limit() {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_time()
         .build();
@@ -248,7 +249,7 @@ fn a_compilation_has_an_end() {
         let mut limits = crate::kit::limits();
         limits.compilation = limit;
         let host = Host::new(limits).expect("there is a thread to be had");
-        let loading = host.load(Guest::new().octets(), manifest("guest", ""));
+        let loading = host.load(Guest::new().encode(), manifest("guest", ""));
         let loaded = runtime.block_on(loading);
         let slow = matches!(loaded, Err(LoadError::Slow { .. }));
         assert_eq!((slow, loaded.is_ok()), (!fits, fits));

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use strowger::testing::TestSystem;
 use strowger::{ActorRef, Supervisor};
+use strowger_wasm::manifest::ManifestCaps;
+use strowger_wasm::message::ComponentMsg;
 use strowger_wasm::{
-    Answer, Call, Caps, ComponentArgs, ComponentMsg, Directory, Host, HostLimits, Image, Manifest,
-    Message, Payload,
+    Answer, Call, ComponentArgs, Directory, Host, HostLimits, Image, Manifest, Message, Payload,
 };
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
@@ -190,7 +191,7 @@ impl Guest {
     }
 
     /// The component.
-    pub(crate) fn octets(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let world = match (&self.snapshot, &self.batch) {
             (None, None) => "plain",
             (Some(_), None) => "durable",
@@ -245,7 +246,7 @@ pub(crate) fn counter() -> Guest {
 /// Limits of hosts whose manifests may ask for anything: separate tests cover what a host allows.
 pub(crate) fn limits() -> HostLimits {
     let mut limits = HostLimits::default();
-    limits.caps = Caps::none();
+    limits.caps = ManifestCaps::unlimited();
     limits
 }
 
@@ -272,12 +273,12 @@ pub(crate) fn manifest(name: &str, more: &str) -> Manifest {
 }
 
 /// The payload of a message.
-pub(crate) fn octets(text: &str) -> Payload {
+pub(crate) fn payload(text: &str) -> Payload {
     Payload::from(text.as_bytes())
 }
 
 /// A host, a directory and a system for components.
-pub(crate) struct Stand {
+pub(crate) struct Testbed {
     pub(crate) host: Host,
     pub(crate) directory: Directory,
     pub(crate) system: TestSystem,
@@ -289,7 +290,7 @@ pub(crate) struct Started {
     pub(crate) args: ComponentArgs,
 }
 
-impl Stand {
+impl Testbed {
     pub(crate) fn new() -> Self {
         Self {
             host: host(),
@@ -300,7 +301,7 @@ impl Stand {
 
     pub(crate) fn image(&self, guest: &Guest, name: &str, more: &str) -> Image {
         self.host
-            .load_blocking(&guest.octets(), manifest(name, more))
+            .load_blocking(&guest.encode(), manifest(name, more))
             .unwrap_or_else(|error| panic!("{error}"))
     }
 
@@ -322,19 +323,21 @@ impl Stand {
         let actor = self.system.system().find(place.as_str());
         let actor = actor.and_then(|actor| actor.downcast::<ComponentMsg>());
         let actor = actor.expect("it was started");
-        self.directory
-            .insert(name, strowger_wasm::Door::streaming(&actor));
+        self.directory.insert(
+            name,
+            strowger_wasm::directory::DirectoryEntry::with_streams(&actor),
+        );
         Started { actor, args }
     }
 
     pub(crate) fn ask(&self, to: &Started, text: &str) -> Answer {
-        let asked = self.system.run(to.actor.ask(Call(octets(text))));
+        let asked = self.system.run(to.actor.ask(Call(payload(text))));
         asked.expect("it is answered")
     }
 
     pub(crate) fn tell(&self, to: &Started, text: &str) {
         to.actor
-            .try_tell(Message(octets(text)))
+            .try_tell(Message(payload(text)))
             .expect("there is room");
         self.system.run_until_idle();
     }

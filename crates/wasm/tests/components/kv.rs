@@ -2,19 +2,20 @@
 
 use std::time::Duration;
 
-use strowger_wasm::{Call, Host, KvStore, LoadError};
+use strowger_wasm::kv::KvStore;
+use strowger_wasm::{Call, Host, LoadError};
 
-use crate::kit::{Guest, Stand, Started, counter, manifest, text};
+use crate::kit::{Guest, Started, Testbed, counter, manifest, text};
 
 pub(crate) const KV: &str = "[grant.kv]\nsize = \"64KiB\"\n";
 
-/// A stand whose host uses this store.
-pub(crate) fn stand(store: &KvStore) -> Stand {
+/// A testbed whose host uses this store.
+pub(crate) fn testbed(store: &KvStore) -> Testbed {
     let mut limits = crate::kit::limits();
     (limits.instances, limits.waiting) = (16, 8);
-    Stand {
+    Testbed {
         host: Host::with_store(limits, store.clone()).expect("there is a thread to be had"),
-        ..Stand::new()
+        ..Testbed::new()
     }
 }
 
@@ -70,53 +71,53 @@ pub(crate) fn keeper() -> Guest {
 }
 
 #[test]
-fn a_component_keeps_what_it_writes_over_faults() {
-    let stand = Stand::new();
-    let keeper = stand.start(&keeper(), "keeper", KV);
-    assert!(stand.ask(&keeper, "?").is_err(), "there is nothing yet");
-    assert_eq!(text(stand.ask(&keeper, "+tea")), "1");
-    assert_eq!(text(stand.ask(&keeper, "+milk")), "0");
-    assert_eq!(text(stand.ask(&keeper, "?")), "tea");
-    assert!(stand.ask(&keeper, "!").is_err(), "it traps");
-    assert_eq!(text(stand.ask(&keeper, "?")), "tea");
-    assert_eq!(text(stand.ask(&keeper, "=milk")), "");
-    assert_eq!(text(stand.ask(&keeper, "?")), "milk");
-    assert_eq!(text(stand.ask(&keeper, "*")), "key");
-    assert_eq!(text(stand.ask(&keeper, "-")), "1");
-    assert_eq!(text(stand.ask(&keeper, "-")), "0");
+fn kv_values_survive_faults() {
+    let testbed = Testbed::new();
+    let keeper = testbed.start(&keeper(), "keeper", KV);
+    assert!(testbed.ask(&keeper, "?").is_err(), "there is nothing yet");
+    assert_eq!(text(testbed.ask(&keeper, "+tea")), "1");
+    assert_eq!(text(testbed.ask(&keeper, "+milk")), "0");
+    assert_eq!(text(testbed.ask(&keeper, "?")), "tea");
+    assert!(testbed.ask(&keeper, "!").is_err(), "it traps");
+    assert_eq!(text(testbed.ask(&keeper, "?")), "tea");
+    assert_eq!(text(testbed.ask(&keeper, "=milk")), "");
+    assert_eq!(text(testbed.ask(&keeper, "?")), "milk");
+    assert_eq!(text(testbed.ask(&keeper, "*")), "key");
+    assert_eq!(text(testbed.ask(&keeper, "-")), "1");
+    assert_eq!(text(testbed.ask(&keeper, "-")), "0");
     assert_eq!(keeper.args.info().faults, 1);
 }
 
 #[test]
-fn another_component_does_not_see_it() {
-    let stand = Stand::new();
-    let one = stand.start(&keeper(), "one", KV);
-    let other = stand.start(&keeper(), "other", KV);
-    assert_eq!(text(stand.ask(&one, "=tea")), "");
-    assert!(stand.ask(&other, "?").is_err());
-    assert_eq!(text(stand.ask(&other, "+milk")), "1");
-    assert_eq!(text(stand.ask(&one, "?")), "tea");
+fn kv_values_are_private_to_a_component() {
+    let testbed = Testbed::new();
+    let one = testbed.start(&keeper(), "one", KV);
+    let other = testbed.start(&keeper(), "other", KV);
+    assert_eq!(text(testbed.ask(&one, "=tea")), "");
+    assert!(testbed.ask(&other, "?").is_err());
+    assert_eq!(text(testbed.ask(&other, "+milk")), "1");
+    assert_eq!(text(testbed.ask(&one, "?")), "tea");
 }
 
 #[test]
-fn without_a_grant_it_is_not_loaded() {
-    let stand = Stand::new();
-    let loaded = stand
+fn component_without_the_grant_is_not_loaded() {
+    let testbed = Testbed::new();
+    let loaded = testbed
         .host
-        .load_blocking(&keeper().octets(), manifest("keeper", ""));
+        .load_blocking(&keeper().encode(), manifest("keeper", ""));
     let refused = loaded.expect_err("it is not granted");
     assert!(matches!(refused, LoadError::Denied(_)), "{refused}");
     assert!(refused.to_string().contains("[grant.kv]"), "{refused}");
 }
 
 #[test]
-fn a_value_beyond_the_quota_is_refused_and_goes_through_with_more() {
+fn value_beyond_the_quota_is_refused() {
     let value = format!("={}", "x".repeat(2000));
     for (size, fits) in [("1KiB", false), ("4KiB", true)] {
-        let stand = Stand::new();
+        let testbed = Testbed::new();
         let more = format!("[grant.kv]\nsize = {size:?}");
-        let keeper = stand.start(&keeper(), "keeper", &more);
-        let said = stand.ask(&keeper, &value);
+        let keeper = testbed.start(&keeper(), "keeper", &more);
+        let said = testbed.ask(&keeper, &value);
         assert_eq!(said.is_ok(), fits, "{said:?}");
         if let Err(refused) = said {
             assert_eq!(refused.to_string(), "refused: 5", "limit");
@@ -147,17 +148,17 @@ fn scatterer() -> Guest {
 }
 
 fn scattered(more: &str) -> u8 {
-    let stand = Stand::new();
-    let guest = stand.start(&scatterer(), "guest", more);
-    let neighbour = stand.start(&keeper(), "neighbour", KV);
-    let count = stand.ask(&guest, "x").expect("it answers")[0];
-    assert_eq!(text(stand.ask(&neighbour, "+x")), "1", "others have room");
+    let testbed = Testbed::new();
+    let guest = testbed.start(&scatterer(), "guest", more);
+    let neighbour = testbed.start(&keeper(), "neighbour", KV);
+    let count = testbed.ask(&guest, "x").expect("it answers")[0];
+    assert_eq!(text(testbed.ask(&neighbour, "+x")), "1", "others have room");
     assert_eq!(guest.args.info().faults, 0, "a refusal is no fault");
     count
 }
 
 #[test]
-fn a_quota_holds_against_many_tiny_keys() {
+fn quota_holds_against_tiny_keys() {
     assert_eq!(scattered("[grant.kv]\nkeys = 10"), 10);
     // Each key counts its kind, its four bytes and 64 more: 69 of 1024.
     assert_eq!(scattered("[grant.kv]\nsize = \"1KiB\""), 14);
@@ -165,31 +166,31 @@ fn a_quota_holds_against_many_tiny_keys() {
     assert_eq!(scattered("[grant.kv]"), 100);
 }
 
-fn count(stand: &Stand, counter: &Started) -> u8 {
-    stand.ask(counter, "x").expect("it counts")[0]
+fn count(testbed: &Testbed, counter: &Started) -> u8 {
+    testbed.ask(counter, "x").expect("it counts")[0]
 }
 
 #[test]
-fn state_in_a_store_is_there_for_the_next_run_of_the_host() {
+fn stored_state_survives_the_host() {
     let folder = tempfile::tempdir().expect("there is room for a folder");
     let more = format!("{KV}[state]\nmode = \"kv\"");
     for run in 0..3 {
         let store = KvStore::open(folder.path()).expect("it opens");
-        let stand = stand(&store);
+        let testbed = testbed(&store);
         drop(store);
-        let counter = stand.start(&counter(), "counter", &more);
-        assert_eq!(count(&stand, &counter), run * 3 + 1);
-        assert_eq!(count(&stand, &counter), run * 3 + 2);
+        let counter = testbed.start(&counter(), "counter", &more);
+        assert_eq!(count(&testbed, &counter), run * 3 + 1);
+        assert_eq!(count(&testbed, &counter), run * 3 + 2);
         let fatal = Call([255].as_slice().into());
-        let asked = stand.system.run(counter.actor.ask(fatal));
+        let asked = testbed.system.run(counter.actor.ask(fatal));
         assert!(asked.expect("it is answered").is_err());
-        assert_eq!(count(&stand, &counter), run * 3 + 3);
-        stand.system.shutdown(Duration::from_secs(1));
+        assert_eq!(count(&testbed, &counter), run * 3 + 3);
+        testbed.system.shutdown(Duration::from_secs(1));
     }
 }
 
 #[test]
-fn state_beyond_the_quota_is_a_fault_with_a_name() {
+fn state_beyond_the_quota_is_a_quota_fault() {
     let more = |size: &str| format!("[grant.kv]\nsize = {size:?}\n[state]\nmode = \"kv\"");
     let large = counter().snapshot(
         "(i32.store (i32.const 16) (i32.const 1024))
@@ -197,19 +198,19 @@ fn state_beyond_the_quota_is_a_fault_with_a_name() {
          (i32.const 16)",
     );
     for (size, fault) in [("1KiB", Some("quota")), ("4KiB", None)] {
-        let stand = Stand::new();
-        let counter = stand.start(&large, "counter", &more(size));
-        stand.tell(&counter, "x");
+        let testbed = Testbed::new();
+        let counter = testbed.start(&large, "counter", &more(size));
+        testbed.tell(&counter, "x");
         let seen = counter.args.info().fault;
-        assert_eq!(seen.map(|fault| fault.kind.word()), fault, "{size}");
+        assert_eq!(seen.map(|fault| fault.kind.name()), fault, "{size}");
     }
 }
 
 #[test]
-fn an_inspection_lists_what_is_granted() {
+fn inspection_lists_the_grants() {
     let more = format!("[grant]\nsend = [\"a\", \"b*\"]\nclock = true\n{KV}");
     let host = crate::kit::host();
-    let seen = host.inspect(&keeper().octets(), &manifest("keeper", &more));
+    let seen = host.inspect(&keeper().encode(), &manifest("keeper", &more));
     let granted = seen.expect("it is a component").grants;
     let kv = "65536 bytes, 1000 keys, 1000 writes per second";
     let expected = [("send", "a, b*"), ("clock", "yes"), ("kv", kv)];

@@ -1,9 +1,10 @@
 //! Hostile guests: each ends in its named fault, its neighbour is not affected, and with the limit
 //! raised the same guest succeeds.
 
-use strowger_wasm::{Full, Phase};
+use strowger_wasm::fault::CallPhase;
+use strowger_wasm::host::CapacityError;
 
-use crate::kit::{Guest, Stand, octets};
+use crate::kit::{Guest, Testbed, payload};
 
 /// A hostile guest, the limit that stops it, and the limit under which it succeeds.
 pub(crate) struct Attack {
@@ -11,29 +12,29 @@ pub(crate) struct Attack {
     pub(crate) tight: &'static str,
     pub(crate) raised: &'static str,
     pub(crate) fault: &'static str,
-    pub(crate) phase: Phase,
+    pub(crate) phase: CallPhase,
 }
 
 impl Attack {
     /// Runs the guest beside a neighbour, with the tight limit and with the raised one.
     pub(crate) fn run(&self) {
-        let stand = Stand::new();
-        let neighbour = stand.start(&Guest::new(), "neighbour", "");
+        let testbed = Testbed::new();
+        let neighbour = testbed.start(&Guest::new(), "neighbour", "");
         let told = |count| {
             for _ in 0..count {
-                let message = strowger_wasm::Message(octets("x"));
+                let message = strowger_wasm::Message(payload("x"));
                 neighbour.actor.try_tell(message).expect("there is room");
             }
         };
         told(10);
-        let attacker = self.start(&stand, self.tight);
+        let attacker = self.start(&testbed, self.tight);
         told(10);
-        stand.system.run_until_idle();
+        testbed.system.run_until_idle();
         let info = attacker.info();
         let fault = info
             .fault
             .unwrap_or_else(|| panic!("{}: no fault", self.tight));
-        assert_eq!(fault.kind.word(), self.fault, "{}: {fault}", self.tight);
+        assert_eq!(fault.kind.name(), self.fault, "{}: {fault}", self.tight);
         assert_eq!(fault.phase, self.phase, "{}", self.tight);
         assert_eq!(
             neighbour.args.info().calls,
@@ -41,37 +42,37 @@ impl Attack {
             "the neighbour did not notice"
         );
 
-        let stand = Stand::new();
-        let attacker = self.start(&stand, self.raised);
+        let testbed = Testbed::new();
+        let attacker = self.start(&testbed, self.raised);
         let info = attacker.info();
         assert_eq!(info.fault, None, "{}: it goes through", self.raised);
-        assert_eq!(info.lives, 1);
+        assert_eq!(info.incarnations, 1);
     }
 
-    fn start(&self, stand: &Stand, limits: &str) -> strowger_wasm::ComponentArgs {
+    fn start(&self, testbed: &Testbed, limits: &str) -> strowger_wasm::ComponentArgs {
         let more = format!("{limits}\n[restart]\nintensity = 0\n[grant]\nsend = [\"*\"]");
-        let image = stand.image(&self.guest, "attacker", &more);
-        let args = stand
+        let image = testbed.image(&self.guest, "attacker", &more);
+        let args = testbed
             .host
-            .component(image, &stand.directory)
+            .component(image, &testbed.directory)
             .expect("there is room");
-        let key = format!("attackers-{}", stand.host.live());
+        let key = format!("attackers-{}", testbed.host.live());
         let top = strowger::Supervisor::new(strowger::Strategy::OneForOne);
-        let top = stand.system.supervise(key.clone(), top);
-        if stand.system.run(top.start_child(args.child())).is_ok() {
+        let top = testbed.system.supervise(key.clone(), top);
+        if testbed.system.run(top.start_child(args.child())).is_ok() {
             let place = format!("/{key}/attacker/guest");
-            let actor = stand
+            let actor = testbed
                 .system
                 .system()
                 .find(place.as_str())
                 .expect("it was started");
             let actor = actor
-                .downcast::<strowger_wasm::ComponentMsg>()
+                .downcast::<strowger_wasm::message::ComponentMsg>()
                 .expect("it is one");
-            drop(actor.try_tell(strowger_wasm::Message(octets("x"))));
-            stand.system.run_until_idle();
+            drop(actor.try_tell(strowger_wasm::Message(payload("x"))));
+            testbed.system.run_until_idle();
             top.stop();
-            stand.system.run_until_idle();
+            testbed.system.run_until_idle();
         }
         args
     }
@@ -85,8 +86,8 @@ pub(crate) const SPINS: &str = "(func $spin (param $n i32)
     (local.set $n (i32.sub (local.get $n) (i32.const 1)))
     (br_if $again (local.get $n))))";
 
-fn slow(guest: Guest, phase: Phase) {
-    let init = if matches!(phase, Phase::Init | Phase::Instantiate) {
+fn slow(guest: Guest, phase: CallPhase) {
+    let init = if matches!(phase, CallPhase::Init | CallPhase::Instantiate) {
         "init"
     } else {
         "deadline"
@@ -107,45 +108,45 @@ fn slow(guest: Guest, phase: Phase) {
 }
 
 #[test]
-fn loop_in_handle_is_cut_off() {
+fn endless_handle_is_interrupted() {
     slow(
         Guest::new().handle(&format!("{SPIN} (call $ok)")),
-        Phase::Handle,
+        CallPhase::Handle,
     );
 }
 
 #[test]
-fn loop_in_init_is_cut_off() {
+fn endless_init_is_interrupted() {
     slow(
         Guest::new().init(&format!("{SPIN} (call $ok)")),
-        Phase::Init,
+        CallPhase::Init,
     );
 }
 
 #[test]
-fn loop_in_stop_is_cut_off() {
-    slow(Guest::new().stop(SPIN), Phase::Stop);
+fn endless_stop_is_interrupted() {
+    slow(Guest::new().stop(SPIN), CallPhase::Stop);
 }
 
 #[test]
-fn loop_in_realloc_is_cut_off() {
+fn endless_realloc_is_interrupted() {
     let realloc = format!("{SPIN} (call $bump (local.get $align) (local.get $size))");
-    slow(Guest::new().realloc(&realloc), Phase::Handle);
+    slow(Guest::new().realloc(&realloc), CallPhase::Handle);
 }
 
 #[test]
-fn loop_in_post_return_is_cut_off() {
-    slow(Guest::new().post(SPIN), Phase::Handle);
+fn endless_post_return_is_interrupted() {
+    slow(Guest::new().post(SPIN), CallPhase::Handle);
 }
 
 #[test]
-fn loop_in_the_start_function_is_cut_off() {
+fn endless_start_function_is_interrupted() {
     let start = format!("(start $begin) (func $begin {SPIN})");
-    slow(Guest::new().more(&start), Phase::Instantiate);
+    slow(Guest::new().more(&start), CallPhase::Instantiate);
 }
 
 #[test]
-fn instructions_beyond_the_budget_end_a_life() {
+fn fuel_limit_ends_the_incarnation() {
     let attack = Attack {
         guest: Guest::new()
             .handle("(call $spin (i32.const 100000)) (call $ok)")
@@ -153,7 +154,7 @@ fn instructions_beyond_the_budget_end_a_life() {
         tight: "[limits]\nfuel = 100000",
         raised: "[limits]\nfuel = 10000000",
         fault: "budget",
-        phase: Phase::Handle,
+        phase: CallPhase::Handle,
     };
     attack.run();
 }
@@ -167,41 +168,41 @@ fn memory_beyond_the_limit_is_refused() {
         tight: "[limits]\nmemory = \"1MiB\"",
         raised: "[limits]\nmemory = \"8MiB\"",
         fault: "memory",
-        phase: Phase::Handle,
+        phase: CallPhase::Handle,
     };
     attack.run();
 }
 
 #[test]
-fn a_component_that_begins_beyond_the_limit_does_not_begin() {
+fn initial_memory_beyond_the_limit_fails_the_start() {
     let attack = Attack {
         guest: Guest::new().pages("100"),
         tight: "[limits]\nmemory = \"1MiB\"",
         raised: "[limits]\nmemory = \"8MiB\"",
         fault: "memory",
-        phase: Phase::Instantiate,
+        phase: CallPhase::Instantiate,
     };
     attack.run();
 }
 
 #[test]
-fn memory_to_the_limit_is_granted_and_one_page_more_is_not() {
+fn memory_limit_is_inclusive() {
     let grow = |pages: u32| {
         Guest::new().handle(&format!(
             "(if (i32.eq (memory.grow (i32.const {pages})) (i32.const -1)) (then unreachable))
              (call $ok)"
         ))
     };
-    let stand = Stand::new();
+    let testbed = Testbed::new();
     for (name, pages, faults) in [("fits", 15, 0), ("beyond", 16, 1)] {
-        let guest = stand.start(&grow(pages), name, "[limits]\nmemory = \"1MiB\"");
-        stand.tell(&guest, "x");
+        let guest = testbed.start(&grow(pages), name, "[limits]\nmemory = \"1MiB\"");
+        testbed.tell(&guest, "x");
         assert_eq!(guest.args.info().faults, faults, "{name}");
     }
 }
 
 #[test]
-fn a_table_beyond_the_limit_is_refused() {
+fn table_beyond_the_limit_is_refused() {
     let grow = "(if (i32.eq (table.grow $t (ref.null func) (i32.const 1000)) (i32.const -1))
                   (then unreachable))
                 (call $ok)";
@@ -210,13 +211,13 @@ fn a_table_beyond_the_limit_is_refused() {
         tight: "[limits]\ntable = 100",
         raised: "[limits]\ntable = 2000",
         fault: "memory",
-        phase: Phase::Handle,
+        phase: CallPhase::Handle,
     };
     attack.run();
 }
 
 #[test]
-fn an_answer_longer_than_the_payload_is_cut_off() {
+fn answer_beyond_the_payload_limit_is_a_fault() {
     let attack = Attack {
         guest: Guest::new()
             .pages("4")
@@ -224,13 +225,13 @@ fn an_answer_longer_than_the_payload_is_cut_off() {
         tight: "[limits]\npayload = \"64KiB\"",
         raised: "[limits]\npayload = \"256KiB\"",
         fault: "budget",
-        phase: Phase::Handle,
+        phase: CallPhase::Handle,
     };
     attack.run();
 }
 
 #[test]
-fn a_message_out_longer_than_the_payload_is_cut_off() {
+fn sent_message_beyond_the_payload_limit_is_a_fault() {
     let attack = Attack {
         guest: Guest::new().import("messaging", "send").pages("4").handle(
             "(call $send (i64.const 0) (i32.const 0) (i32.const 200000) (i32.const 64))
@@ -239,7 +240,7 @@ fn a_message_out_longer_than_the_payload_is_cut_off() {
         tight: "[limits]\npayload = \"64KiB\"",
         raised: "[limits]\npayload = \"256KiB\"",
         fault: "budget",
-        phase: Phase::Handle,
+        phase: CallPhase::Handle,
     };
     attack.run();
 }
@@ -269,7 +270,7 @@ fn rule_breakers() -> Vec<(&'static str, Guest, &'static str)> {
             "bug",
         ),
         (
-            "octets outside",
+            "bytes outside",
             Guest::new().handle(&result(0, 65_530, 100)),
             "abi",
         ),
@@ -308,41 +309,41 @@ fn rule_breakers() -> Vec<(&'static str, Guest, &'static str)> {
 }
 
 #[test]
-fn what_breaks_the_rules_ends_in_its_named_fault() {
-    let stand = Stand::new();
-    let neighbour = stand.start(&Guest::new(), "neighbour", "");
+fn contract_violations_end_in_their_fault() {
+    let testbed = Testbed::new();
+    let neighbour = testbed.start(&Guest::new(), "neighbour", "");
     for (at, (case, guest, expected)) in rule_breakers().into_iter().enumerate() {
-        let started = stand.start(&guest, &format!("guest{at}"), "[restart]\nintensity = 0");
-        stand.tell(&started, "0123456789");
+        let started = testbed.start(&guest, &format!("guest{at}"), "[restart]\nintensity = 0");
+        testbed.tell(&started, "0123456789");
         let fault = started
             .args
             .info()
             .fault
             .unwrap_or_else(|| panic!("{case}: no fault"));
-        assert_eq!(fault.kind.word(), expected, "{case}: {fault}");
-        stand.tell(&neighbour, "x");
+        assert_eq!(fault.kind.name(), expected, "{case}: {fault}");
+        testbed.tell(&neighbour, "x");
         assert_eq!(neighbour.args.info().calls, at as u64 + 1, "{case}");
     }
 }
 
 #[test]
-fn one_component_more_than_the_host_has_room_for_is_refused_by_name() {
+fn component_beyond_host_capacity_is_refused() {
     let mut limits = crate::kit::limits();
     (limits.instances, limits.waiting, limits.maps) = (2, 1, 100);
-    let stand = Stand {
+    let testbed = Testbed {
         host: strowger_wasm::Host::new(limits).expect("it starts"),
-        ..Stand::new()
+        ..Testbed::new()
     };
     let more = "[grant]\nrequest = [\"*\"]";
     let waiting = Guest::new().import("rpc", "request").handle(
         "(call $request (i64.const 0) (i32.const 0) (i32.const 0) (i32.const 64)) (call $ok)",
     );
     let place = |guest: &Guest| {
-        stand
+        testbed
             .host
-            .component(stand.image(guest, "x", more), &stand.directory)
+            .component(testbed.image(guest, "x", more), &testbed.directory)
     };
-    let refused = |full: Result<_, Full>| full.map(|_: strowger_wasm::ComponentArgs| ());
+    let refused = |full: Result<_, CapacityError>| full.map(|_: strowger_wasm::ComponentArgs| ());
     let first = place(&waiting).expect("there is room");
     let full = refused(place(&waiting)).expect_err("one stack only");
     assert_eq!((full.limit, full.max), ("waiting", 1));
@@ -351,26 +352,26 @@ fn one_component_more_than_the_host_has_room_for_is_refused_by_name() {
     assert_eq!((full.limit, full.max), ("instances", 2));
     drop(first);
     let third = place(&waiting).expect("there is room again");
-    assert_eq!(stand.host.live(), 2);
+    assert_eq!(testbed.host.live(), 2);
     drop((second, third));
-    assert_eq!(stand.host.live(), 0);
+    assert_eq!(testbed.host.live(), 0);
 }
 
 #[test]
-fn mappings_are_a_limit_of_their_own() {
+fn mappings_are_limited_separately() {
     let mut limits = crate::kit::limits();
     limits.maps = 9;
-    let stand = Stand {
+    let testbed = Testbed {
         host: strowger_wasm::Host::new(limits).expect("it starts"),
-        ..Stand::new()
+        ..Testbed::new()
     };
     let place = || {
-        stand
+        testbed
             .host
-            .component(stand.image(&Guest::new(), "x", ""), &stand.directory)
+            .component(testbed.image(&Guest::new(), "x", ""), &testbed.directory)
     };
     let _first = place().expect("there is room");
     let full = place().expect_err("there is none");
     assert_eq!((full.limit, full.max), ("maps", 9));
-    assert_eq!(stand.host.live(), 1, "what is refused takes no room");
+    assert_eq!(testbed.host.live(), 1, "what is refused takes no room");
 }

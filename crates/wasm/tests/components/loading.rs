@@ -4,13 +4,15 @@ use std::cell::Cell;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use strowger_wasm::{Digest, LoadError, Manifest, ReserveError};
+use strowger_wasm::host::ReserveError;
+use strowger_wasm::load::Digest;
+use strowger_wasm::{LoadError, Manifest};
 
-use crate::kit::{Guest, Stand, host, manifest};
+use crate::kit::{Guest, Testbed, host, manifest};
 
 fn refused(guest: &Guest, more: &str) -> LoadError {
     host()
-        .load_blocking(&guest.octets(), manifest("guest", more))
+        .load_blocking(&guest.encode(), manifest("guest", more))
         .expect_err("it is refused")
 }
 
@@ -35,7 +37,7 @@ fn greedy() -> Guest {
 }
 
 #[test]
-fn imports_that_are_not_granted_are_all_named() {
+fn all_denied_imports_are_reported() {
     let LoadError::Denied(denied) = refused(&greedy(), "") else {
         panic!("it should have been denied");
     };
@@ -49,17 +51,17 @@ fn imports_that_are_not_granted_are_all_named() {
 }
 
 #[test]
-fn what_is_granted_is_linked() {
+fn granted_imports_are_linked() {
     let more = "[grant]\nsend = [\"a\"]\nrequest = [\"a\"]\nlog = true\nclock = true\n\
                 random = true\n[config]\na = 1";
-    let loaded = host().load_blocking(&greedy().octets(), manifest("guest", more));
+    let loaded = host().load_blocking(&greedy().encode(), manifest("guest", more));
     assert!(loaded.expect("it is granted").waits());
 }
 
 #[test]
-fn an_interface_that_the_host_does_not_have_is_denied() {
-    let octets = wat::parse_str("(component (import \"wasi:sockets/network@0.2.0\" (instance)))");
-    let loaded = host().load_blocking(&octets.expect("it is text"), manifest("guest", ""));
+fn unknown_interface_is_denied() {
+    let bytes = wat::parse_str("(component (import \"wasi:sockets/network@0.2.0\" (instance)))");
+    let loaded = host().load_blocking(&bytes.expect("it is text"), manifest("guest", ""));
     let said = loaded.expect_err("it is refused").to_string();
     assert!(said.contains("wasi:sockets/network@0.2.0"), "{said}");
     assert!(said.contains("without WASI"), "{said}");
@@ -71,7 +73,7 @@ const ALL: &str = "[grant]\nsend = [\"*\"]\nrequest = [\"*\"]\nstream = [\"*\"]\
                    random = true\n[grant.kv]\n[grant.files.tmp]\npath = \"/tmp\"\n[config]\na = 1";
 
 #[test]
-fn what_is_said_to_be_grantable_is_and_nothing_else() {
+fn is_grantable_matches_the_loader() {
     let contract = [
         "messaging",
         "rpc",
@@ -97,8 +99,8 @@ fn what_is_said_to_be_grantable_is_and_nothing_else() {
     for (imports, grantable) in [(&contract[..], true), (&foreign[..], false)] {
         for import in imports {
             let text = format!("(component (import \"{import}\" (instance)))");
-            let octets = wat::parse_str(text).expect("it is text");
-            let refused = host.load_blocking(&octets, manifest("guest", ""));
+            let bytes = wat::parse_str(text).expect("it is text");
+            let refused = host.load_blocking(&bytes, manifest("guest", ""));
             let Err(LoadError::Denied(denied)) = refused else {
                 panic!("{import} is granted to nobody: {refused:?}");
             };
@@ -106,7 +108,7 @@ fn what_is_said_to_be_grantable_is_and_nothing_else() {
             // The message uses the key that grants it.
             let said = denied[0].needs.contains("[grant") || denied[0].needs.contains("[config]");
             assert_eq!(said, grantable, "{import}: {}", denied[0].needs);
-            let granted = host.load_blocking(&octets, manifest("guest", ALL));
+            let granted = host.load_blocking(&bytes, manifest("guest", ALL));
             let denied = matches!(granted, Err(LoadError::Denied(_)));
             assert_eq!(denied, !grantable, "{import}: {granted:?}");
         }
@@ -114,14 +116,14 @@ fn what_is_said_to_be_grantable_is_and_nothing_else() {
 }
 
 #[test]
-fn more_parts_than_a_pool_takes_are_named_with_the_limit() {
+fn too_many_parts_are_reported_with_the_limit() {
     let instances = |count: usize, module: &str| {
         let each = "(core instance (instantiate $m))".repeat(count);
         let text = format!("(component (core module $m {module}) {each})");
         wat::parse_str(text).expect("it is text")
     };
     let host = host();
-    for (octets, limit) in [
+    for (bytes, limit) in [
         (instances(17, ""), "17 core module instances"),
         (instances(1, "(memory 1) (memory 1)"), "limit of 1"),
         (
@@ -131,7 +133,7 @@ fn more_parts_than_a_pool_takes_are_named_with_the_limit() {
         (instances(1, "(memory 2000)"), "limit"),
         (instances(1, "(table 30000 funcref)"), "20000"),
     ] {
-        let refused = host.load_blocking(&octets, manifest("guest", ""));
+        let refused = host.load_blocking(&bytes, manifest("guest", ""));
         let refused = refused.expect_err(limit);
         assert!(matches!(refused, LoadError::Parts { .. }), "{refused}");
         let said = refused.to_string();
@@ -149,7 +151,7 @@ fn more_parts_than_a_pool_takes_are_named_with_the_limit() {
 }
 
 #[test]
-fn as_many_instances_as_are_reserved_are_loaded_by_every_engine() {
+fn reserved_instances_load_on_every_engine() {
     for instances in [1000, 10_000, 20_000] {
         let mut limits = crate::kit::limits();
         limits.instances = instances;
@@ -157,21 +159,24 @@ fn as_many_instances_as_are_reserved_are_loaded_by_every_engine() {
         let host = strowger_wasm::Host::new(limits).expect("it starts");
         host.reserve().unwrap_or_else(|error| panic!("{error}"));
         for more in ["", "[limits]\nfuel = 1000000"] {
-            let octets = Guest::new().octets();
-            let loaded = host.load_blocking(&octets, manifest("guest", more));
+            let bytes = Guest::new().encode();
+            let loaded = host.load_blocking(&bytes, manifest("guest", more));
             loaded.unwrap_or_else(|error| panic!("{instances}: {error}"));
         }
     }
 }
 
 #[test]
-fn more_instances_than_the_machine_holds_are_refused_with_what_fits() {
+fn too_many_instances_are_refused_with_the_number_that_fits() {
     let mut limits = crate::kit::limits();
     (limits.instances, limits.waiting, limits.maps) = (1000, 0, 4999);
     let refused = strowger_wasm::Host::new(limits)
         .expect("it starts")
         .reserve();
-    let Err(ReserveError::Maps { fits: 999, .. }) = refused else {
+    let Err(ReserveError::Maps {
+        max_instances: 999, ..
+    }) = refused
+    else {
         panic!("{refused:?}");
     };
     // No process has room for a hundred thousand slots of 16 GiB each.
@@ -180,40 +185,45 @@ fn more_instances_than_the_machine_holds_are_refused_with_what_fits() {
     let refused = strowger_wasm::Host::new(limits.clone())
         .expect("it starts")
         .reserve();
-    let Err(ReserveError::Address { asked, fits, .. }) = refused else {
+    let Err(ReserveError::Address {
+        requested,
+        max_instances,
+        ..
+    }) = refused
+    else {
         panic!("{refused:?}");
     };
-    assert!(asked > 1 << 47 && fits > 0, "{refused:?}");
-    limits.instances = fits;
+    assert!(requested > 1 << 47 && max_instances > 0, "{refused:?}");
+    limits.instances = max_instances;
     let host = strowger_wasm::Host::new(limits).expect("it starts");
     host.reserve()
-        .unwrap_or_else(|error| panic!("{fits} are said to fit: {error}"));
+        .unwrap_or_else(|error| panic!("{max_instances} should fit: {error}"));
 }
 
 #[test]
-fn a_pinned_hash_must_match() {
-    let octets = Guest::new().octets();
+fn pinned_hash_must_match() {
+    let bytes = Guest::new().encode();
     let mut pinned = manifest("guest", "");
-    pinned.component.sha256 = Some(Digest::of(&octets));
+    pinned.component.sha256 = Some(Digest::of(&bytes));
     let image = host()
-        .load_blocking(&octets, pinned.clone())
+        .load_blocking(&bytes, pinned.clone())
         .expect("it matches");
-    assert_eq!(image.digest(), Digest::of(&octets));
+    assert_eq!(image.digest(), Digest::of(&bytes));
     pinned.component.sha256 = Some(Digest::of(b"other"));
     let refused = host()
-        .load_blocking(&octets, pinned)
+        .load_blocking(&bytes, pinned)
         .expect_err("it does not match");
     assert!(matches!(refused, LoadError::Digest { .. }), "{refused}");
 }
 
 #[test]
-fn what_is_no_component_is_refused() {
+fn invalid_components_are_refused() {
     let host = host();
-    let good = Guest::new().octets();
+    let good = Guest::new().encode();
     let module = wat::parse_str(Guest::new().text()).expect("it is text");
-    for octets in [&b""[..], b"\0asm", b"hello", &good[..good.len() / 2]] {
+    for bytes in [&b""[..], b"\0asm", b"hello", &good[..good.len() / 2]] {
         let refused = host
-            .load_blocking(octets, manifest("guest", ""))
+            .load_blocking(bytes, manifest("guest", ""))
             .expect_err("it is refused");
         assert!(matches!(refused, LoadError::Invalid { .. }), "{refused}");
     }
@@ -222,10 +232,10 @@ fn what_is_no_component_is_refused() {
 }
 
 #[test]
-fn a_component_that_lacks_an_export_is_refused() {
-    let octets = wat::parse_str("(component)").expect("it is text");
+fn missing_export_is_refused() {
+    let bytes = wat::parse_str("(component)").expect("it is text");
     let refused = host()
-        .load_blocking(&octets, manifest("guest", ""))
+        .load_blocking(&bytes, manifest("guest", ""))
         .expect_err("it is refused");
     assert!(
         refused.to_string().contains("actor@0.1.0#init"),
@@ -234,7 +244,7 @@ fn a_component_that_lacks_an_export_is_refused() {
 }
 
 #[test]
-fn a_component_longer_than_the_limit_is_refused_before_it_is_read() {
+fn component_size_is_checked_before_parsing() {
     let mut limits = crate::kit::limits();
     limits.component = 100;
     let host = strowger_wasm::Host::new(limits).expect("it starts");
@@ -245,7 +255,7 @@ fn a_component_longer_than_the_limit_is_refused_before_it_is_read() {
         matches!(
             refused,
             LoadError::Size {
-                octets: 101,
+                size: 101,
                 max: 100
             }
         ),
@@ -254,13 +264,13 @@ fn a_component_longer_than_the_limit_is_refused_before_it_is_read() {
 }
 
 #[test]
-fn ten_thousand_imports_are_refused_and_not_linked() {
+fn ten_thousand_unknown_imports_are_refused() {
     let imports: String = (0..10_000)
         .map(|n| format!("(import \"a{n}\" (func))"))
         .collect();
-    let octets = wat::parse_str(format!("(component {imports})")).expect("it is text");
+    let bytes = wat::parse_str(format!("(component {imports})")).expect("it is text");
     let refused = host()
-        .load_blocking(&octets, manifest("guest", ""))
+        .load_blocking(&bytes, manifest("guest", ""))
         .expect_err("it is refused");
     assert!(matches!(
         refused,
@@ -269,11 +279,11 @@ fn ten_thousand_imports_are_refused_and_not_linked() {
 }
 
 #[test]
-fn an_inspection_shows_what_is_wanted_and_why_it_is_refused() {
+fn inspection_shows_imports_and_denials() {
     let host = host();
-    let octets = greedy().octets();
+    let bytes = greedy().encode();
     let manifest = manifest("guest", "[grant]\nclock = true");
-    let seen = host.inspect(&octets, &manifest).expect("it is a component");
+    let seen = host.inspect(&bytes, &manifest).expect("it is a component");
     let needs = |name: &str| {
         let import = format!("strowger:component/{name}@0.1.0");
         let found = seen.imports.iter().find(|(one, _)| *one == import);
@@ -283,14 +293,14 @@ fn an_inspection_shows_what_is_wanted_and_why_it_is_refused() {
     assert_eq!(needs("rpc"), Some("`request` in [grant]"));
     assert_eq!(seen.exports, ["strowger:component/actor@0.1.0"]);
     assert!(seen.waits);
-    assert_eq!(seen.octets, octets.len());
+    assert_eq!(seen.size, bytes.len());
 }
 
 #[test]
-fn loading_beside_the_runtime_gives_the_same() {
-    let stand = Stand::new();
-    let octets = Guest::new().octets();
-    let loading = stand.host.load(octets.clone(), manifest("guest", ""));
+fn async_load_equals_blocking_load() {
+    let testbed = Testbed::new();
+    let bytes = Guest::new().encode();
+    let loading = testbed.host.load(bytes.clone(), manifest("guest", ""));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_time()
         .build();
@@ -298,14 +308,14 @@ fn loading_beside_the_runtime_gives_the_same() {
         .expect("a runtime starts")
         .block_on(loading)
         .expect("it loads");
-    assert_eq!(image.digest(), Digest::of(&octets));
+    assert_eq!(image.digest(), Digest::of(&bytes));
 }
 
 #[test]
-fn edited_octets_are_refused_or_run_within_their_limits() {
-    let stand = Stand::new();
-    let neighbour = stand.start(&Guest::new(), "neighbour", "");
-    let good = crate::kit::counter().octets();
+fn edited_bytes_are_refused_or_run_within_limits() {
+    let testbed = Testbed::new();
+    let neighbour = testbed.start(&Guest::new(), "neighbour", "");
+    let good = crate::kit::counter().encode();
     let tight = "[limits]\ndeadline = \"20ms\"\ninit = \"20ms\"\n[restart]\nintensity = 0";
     let mut runner = TestRunner::new(Config {
         cases: 300,
@@ -316,33 +326,34 @@ fn edited_octets_are_refused_or_run_within_their_limits() {
     let edits = proptest::collection::vec(edit, 1..6);
     let (tried, ran) = (Cell::new(0), Cell::new(0));
     let outcome = runner.run(&edits, |edits| {
-        let mut octets = good.clone();
-        for (at, octet) in &edits {
-            octets[at.index(good.len())] = *octet;
+        let mut bytes = good.clone();
+        for (at, byte) in &edits {
+            bytes[at.index(good.len())] = *byte;
         }
         tried.update(|tried| tried + 1);
         let name = format!("guest{}", tried.get());
-        let Ok(image) = stand.host.load_blocking(&octets, manifest(&name, tight)) else {
+        let Ok(image) = testbed.host.load_blocking(&bytes, manifest(&name, tight)) else {
             return Ok(());
         };
         ran.update(|ran| ran + 1);
-        let args = stand.host.component(image, &stand.directory);
+        let args = testbed.host.component(image, &testbed.directory);
         let args = args.expect("those before have ended");
         let top = strowger::Supervisor::new(strowger::Strategy::OneForOne);
-        let top = stand.system.supervise(format!("top-{name}"), top);
-        if stand.system.run(top.start_child(args.child())).is_ok() {
+        let top = testbed.system.supervise(format!("top-{name}"), top);
+        if testbed.system.run(top.start_child(args.child())).is_ok() {
             let place = format!("/top-{name}/{name}/guest");
-            let actor = stand.system.system().find(place.as_str());
-            let actor = actor.and_then(|actor| actor.downcast::<strowger_wasm::ComponentMsg>());
-            let call = strowger_wasm::Call(crate::kit::octets("x"));
+            let actor = testbed.system.system().find(place.as_str());
+            let actor =
+                actor.and_then(|actor| actor.downcast::<strowger_wasm::message::ComponentMsg>());
+            let call = strowger_wasm::Call(crate::kit::payload("x"));
             // Its answer does not matter here.
             if let Some(actor) = actor {
-                drop(stand.system.run(actor.ask(call)));
+                drop(testbed.system.run(actor.ask(call)));
             }
         }
         top.stop();
-        stand.system.run_until_idle();
-        let echoed = stand.ask(&neighbour, &name).expect("it answers");
+        testbed.system.run_until_idle();
+        let echoed = testbed.ask(&neighbour, &name).expect("it answers");
         prop_assert_eq!(&*echoed, name.as_bytes());
         Ok(())
     });

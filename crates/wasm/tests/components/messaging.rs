@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use strowger::{Actor, Ask, Context};
-use strowger_wasm::{Answer, Call, CallError, Event, Message, Payload};
+use strowger_wasm::message::Event;
+use strowger_wasm::{Answer, Call, CallError, Message, Payload};
 
-use crate::kit::{Guest, Stand, octets, text};
+use crate::kit::{Guest, Testbed, payload, text};
 
 /// A native actor that answers in capitals, and records every tell.
 ///
@@ -54,7 +55,7 @@ impl Actor for Shouter {
         match message {
             ShouterMsg::Told(message) => {
                 if let Some(kept) = self.1.take() {
-                    kept.send(Ok(octets("too late")));
+                    kept.send(Ok(payload("too late")));
                 }
                 drop(self.0.try_tell(shout(&message.0)));
             }
@@ -65,7 +66,7 @@ impl Actor for Shouter {
                 } else if answer == "HOLD" {
                     std::mem::forget(ask.reply);
                 } else {
-                    ask.reply.send(Ok(octets(&answer)));
+                    ask.reply.send(Ok(payload(&answer)));
                 }
             }
         }
@@ -111,10 +112,12 @@ fn relay(name: &str) -> Guest {
     )
 }
 
-fn shouter(stand: &Stand) -> strowger::testing::Probe<String> {
-    let noted = stand.system.probe::<String>();
-    let shouter = stand.system.spawn::<Shouter>("shouter", noted.recipient());
-    stand.directory.insert("shouter", &shouter);
+fn shouter(testbed: &Testbed) -> strowger::testing::Probe<String> {
+    let noted = testbed.system.probe::<String>();
+    let shouter = testbed
+        .system
+        .spawn::<Shouter>("shouter", noted.recipient());
+    testbed.directory.insert("shouter", &shouter);
     noted
 }
 
@@ -122,22 +125,22 @@ const SEND: &str = "[grant]\nsend = [\"*\"]";
 pub(crate) const REQUEST: &str = "[grant]\nrequest = [\"*\"]";
 
 #[test]
-fn a_component_tells_a_component_that_tells_a_native_actor() {
-    let stand = Stand::new();
-    let noted = shouter(&stand);
-    stand.start(&forwarder("shouter"), "second", SEND);
-    let first = stand.start(&forwarder("second"), "first", SEND);
-    stand.tell(&first, "hello");
+fn message_passes_through_components_to_a_native_actor() {
+    let testbed = Testbed::new();
+    let noted = shouter(&testbed);
+    testbed.start(&forwarder("shouter"), "second", SEND);
+    let first = testbed.start(&forwarder("second"), "first", SEND);
+    testbed.tell(&first, "hello");
     assert_eq!(noted.try_next().as_deref(), Some("HELLO"));
 }
 
 #[test]
-fn a_request_goes_through_components_to_a_native_actor_and_back() {
-    let stand = Stand::new();
-    let _noted = shouter(&stand);
-    stand.start(&relay("shouter"), "second", REQUEST);
-    let first = stand.start(&relay("second"), "first", REQUEST);
-    assert_eq!(text(stand.ask(&first, "hello")), "HELLO");
+fn request_passes_through_components_and_back() {
+    let testbed = Testbed::new();
+    let _noted = shouter(&testbed);
+    testbed.start(&relay("shouter"), "second", REQUEST);
+    let first = testbed.start(&relay("second"), "first", REQUEST);
+    assert_eq!(text(testbed.ask(&first, "hello")), "HELLO");
 }
 
 fn refusal(answer: Answer) -> String {
@@ -148,8 +151,8 @@ fn refusal(answer: Answer) -> String {
 }
 
 #[test]
-fn a_ring_of_requests_is_refused() {
-    let stand = Stand::new();
+fn request_cycle_is_refused() {
+    let testbed = Testbed::new();
     let guest = Guest::new()
         .import("messaging", "resolve")
         .import("rpc", "request")
@@ -161,70 +164,70 @@ fn a_ring_of_requests_is_refused() {
              (i32.store8 (i32.const 132) (i32.add (i32.const 48) (i32.load8_u (i32.const 132))))
              (call $fail (i32.const 132) (i32.load8_u (i32.const 128)))",
         );
-    let itself = stand.start(&guest, "itself", REQUEST);
-    assert_eq!(refusal(stand.ask(&itself, "a")), "8", "ring");
+    let itself = testbed.start(&guest, "itself", REQUEST);
+    assert_eq!(refusal(testbed.ask(&itself, "a")), "8", "ring");
     assert_eq!(itself.args.info().faults, 0);
 }
 
 #[test]
-fn a_request_without_an_answer_is_late_and_the_component_goes_on() {
-    let stand = Stand::new();
-    let _noted = shouter(&stand);
+fn unanswered_request_times_out() {
+    let testbed = Testbed::new();
+    let _noted = shouter(&testbed);
     let more = format!("{REQUEST}\n[limits]\nanswer = \"2s\"");
-    let first = stand.start(&relay("shouter"), "first", &more);
-    let asked = stand.system.run(first.actor.ask(Call(octets("hold"))));
+    let first = testbed.start(&relay("shouter"), "first", &more);
+    let asked = testbed.system.run(first.actor.ask(Call(payload("hold"))));
     assert_eq!(refusal(asked.expect("it is answered")), "6", "late");
-    assert_eq!(text(stand.ask(&first, "a")), "A");
+    assert_eq!(text(testbed.ask(&first, "a")), "A");
     assert_eq!(first.args.info().faults, 0);
 }
 
 #[test]
-fn who_is_not_granted_is_not_resolved() {
-    let stand = Stand::new();
-    let _noted = shouter(&stand);
+fn actor_without_grant_is_not_resolved() {
+    let testbed = Testbed::new();
+    let _noted = shouter(&testbed);
     let more = "[grant]\nsend = [\"others\"]\n[restart]\nintensity = 0";
-    let image = stand.image(&forwarder("shouter"), "first", more);
-    let args = stand
+    let image = testbed.image(&forwarder("shouter"), "first", more);
+    let args = testbed
         .host
-        .component(image, &stand.directory)
+        .component(image, &testbed.directory)
         .expect("there is room");
     let top = strowger::Supervisor::new(strowger::Strategy::OneForOne);
-    let top = stand.system.supervise("top", top);
-    assert!(stand.system.run(top.start_child(args.child())).is_err());
+    let top = testbed.system.supervise("top", top);
+    assert!(testbed.system.run(top.start_child(args.child())).is_err());
     assert_eq!(
-        args.info().fault.map(|fault| fault.kind.word()),
+        args.info().fault.map(|fault| fault.kind.name()),
         Some("panic")
     );
 }
 
 #[test]
-fn a_grant_to_send_is_none_to_request() {
-    let stand = Stand::new();
-    let _noted = shouter(&stand);
+fn send_grant_does_not_allow_requests() {
+    let testbed = Testbed::new();
+    let _noted = shouter(&testbed);
     let more = "[grant]\nsend = [\"shouter\"]\nrequest = [\"others\"]";
-    let first = stand.start(&relay("shouter"), "first", more);
-    assert_eq!(refusal(stand.ask(&first, "x")), "0", "denied");
+    let first = testbed.start(&relay("shouter"), "first", more);
+    assert_eq!(refusal(testbed.ask(&first, "x")), "0", "denied");
 }
 
 #[test]
-fn a_forged_handle_reaches_nobody() {
-    let stand = Stand::new();
-    let noted = shouter(&stand);
+fn forged_handle_is_unknown() {
+    let testbed = Testbed::new();
+    let noted = shouter(&testbed);
     let guest = forwarder("shouter").handle(
         "(call $send (i64.add (global.get $to) (i64.const 1)) (local.get $ptr) (local.get $len)
            (i32.const 64))
          (i32.store8 (i32.const 65) (i32.add (i32.const 48) (i32.load8_u (i32.const 65))))
          (call $fail (i32.const 65) (i32.const 1))",
     );
-    let forger = stand.start(&guest, "forger", SEND);
-    assert_eq!(refusal(stand.ask(&forger, "x")), "1", "unknown");
+    let forger = testbed.start(&guest, "forger", SEND);
+    assert_eq!(refusal(testbed.ask(&forger, "x")), "1", "unknown");
     assert_eq!(noted.try_next(), None);
 }
 
 #[test]
-fn a_handle_that_was_released_twice_is_unknown() {
-    let stand = Stand::new();
-    let _noted = shouter(&stand);
+fn handle_released_twice_is_unknown() {
+    let testbed = Testbed::new();
+    let _noted = shouter(&testbed);
     let guest = resolving("shouter").import("messaging", "release").handle(
         "(call $release (global.get $to) (i32.const 64))
          (call $release (global.get $to) (i32.const 80))
@@ -232,8 +235,8 @@ fn a_handle_that_was_released_twice_is_unknown() {
          (i32.store8 (i32.const 66) (i32.add (i32.const 48) (i32.load8_u (i32.const 81))))
          (call $answer (i32.const 65) (i32.const 2))",
     );
-    let guest = stand.start(&guest, "guest", SEND);
-    assert_eq!(text(stand.ask(&guest, "x")), "01", "done, then unknown");
+    let guest = testbed.start(&guest, "guest", SEND);
+    assert_eq!(text(testbed.ask(&guest, "x")), "01", "done, then unknown");
 }
 
 /// A guest that repeats a call until it is refused, or 100 times, and answers with the number of
@@ -253,16 +256,16 @@ fn until_refused(guest: Guest, call: &str) -> Guest {
 }
 
 fn times(guest: &Guest, more: &str) -> u8 {
-    let stand = Stand::new();
-    let _noted = shouter(&stand);
-    let guest = stand.start(guest, "guest", &format!("{SEND}\ntimer = true\n{more}"));
-    let times = stand.ask(&guest, "x").expect("it answers")[0];
+    let testbed = Testbed::new();
+    let _noted = shouter(&testbed);
+    let guest = testbed.start(guest, "guest", &format!("{SEND}\ntimer = true\n{more}"));
+    let times = testbed.ask(&guest, "x").expect("it answers")[0];
     assert_eq!(guest.args.info().faults, 0, "a refusal is no fault");
     times
 }
 
 #[test]
-fn handles_end_at_their_limit() {
+fn number_of_handles_is_limited() {
     let leak = until_refused(
         resolving("shouter"),
         "(call $resolve (i32.const 1024) (i32.const 7) (i32.const 64))",
@@ -276,7 +279,7 @@ fn handles_end_at_their_limit() {
 }
 
 #[test]
-fn a_flood_of_messages_ends_at_its_rate() {
+fn flood_of_messages_is_rate_limited() {
     let flood = until_refused(
         resolving("shouter").import("messaging", "send"),
         "(call $send (global.get $to) (i32.const 0) (i32.const 1) (i32.const 64))",
@@ -286,7 +289,7 @@ fn a_flood_of_messages_ends_at_its_rate() {
 }
 
 #[test]
-fn asks_and_timers_under_way_end_at_their_limit() {
+fn asks_and_timers_in_flight_are_limited() {
     let asks = until_refused(
         resolving("shouter").import("messaging", "ask"),
         "(call $ask (global.get $to) (i32.const 0) (i32.const 1) (i32.const 64))",
@@ -316,17 +319,17 @@ fn reporter(first: &str) -> Guest {
 }
 
 #[test]
-fn the_answer_to_an_ask_comes_as_a_message() {
-    let stand = Stand::new();
-    let noted = shouter(&stand);
+fn answer_to_an_ask_arrives_as_a_message() {
+    let testbed = Testbed::new();
+    let noted = shouter(&testbed);
     let guest =
         reporter("(call $ask (global.get $to) (local.get $ptr) (local.get $len) (i32.const 64))");
-    let guest = stand.start(&guest.import("messaging", "ask"), "guest", SEND);
-    stand.tell(&guest, "hello");
+    let guest = testbed.start(&guest.import("messaging", "ask"), "guest", SEND);
+    testbed.tell(&guest, "hello");
     assert_eq!(noted.try_next().as_deref(), Some("2HELLO"));
-    stand.tell(&guest, "hold");
+    testbed.tell(&guest, "hold");
     assert_eq!(noted.try_next(), None);
-    stand.system.advance(Duration::from_secs(6));
+    testbed.system.advance(Duration::from_secs(6));
     assert_eq!(
         noted.try_next().as_deref(),
         Some("3NO REPLY WITHIN THE DEADLINE")
@@ -334,17 +337,17 @@ fn the_answer_to_an_ask_comes_as_a_message() {
 }
 
 #[test]
-fn a_timer_comes_when_it_is_due() {
-    let stand = Stand::new();
-    let noted = shouter(&stand);
+fn timer_fires_when_due() {
+    let testbed = Testbed::new();
+    let noted = shouter(&testbed);
     let guest =
         reporter("(call $after (i64.const 500) (local.get $ptr) (local.get $len) (i32.const 64))");
     let more = format!("{SEND}\ntimer = true");
-    let guest = stand.start(&guest.import("messaging", "after"), "guest", &more);
-    stand.tell(&guest, "tick");
-    stand.system.advance(Duration::from_millis(499));
+    let guest = testbed.start(&guest.import("messaging", "after"), "guest", &more);
+    testbed.tell(&guest, "tick");
+    testbed.system.advance(Duration::from_millis(499));
     assert_eq!(noted.try_next(), None);
-    stand.system.advance(Duration::from_millis(1));
+    testbed.system.advance(Duration::from_millis(1));
     assert_eq!(noted.try_next().as_deref(), Some("5TICK"));
 }
 
@@ -364,26 +367,26 @@ fn subscriber() -> Guest {
 
 const SUBSCRIBE: &str = "[grant]\nsend = [\"shouter\"]\nsubscribe = [\"orders/*\"]";
 
-fn publish(stand: &Stand, name: &str, payload: &str) -> usize {
-    let topic = stand
+fn publish(testbed: &Testbed, name: &str, text: &str) -> usize {
+    let topic = testbed
         .system
         .system()
         .topic::<Event>(name)
         .expect("it is a name");
     let published = topic.publish(Event {
         topic: Arc::from(name),
-        payload: octets(payload),
+        payload: payload(text),
     });
-    stand.system.run_until_idle();
+    testbed.system.run_until_idle();
     published.delivered
 }
 
 #[test]
-fn a_component_publishes_and_others_get_it() {
-    let stand = Stand::new();
-    let noted = shouter(&stand);
-    stand.start(&subscriber(), "one", SUBSCRIBE);
-    stand.start(&subscriber(), "two", SUBSCRIBE);
+fn published_event_is_delivered() {
+    let testbed = Testbed::new();
+    let noted = shouter(&testbed);
+    testbed.start(&subscriber(), "one", SUBSCRIBE);
+    testbed.start(&subscriber(), "two", SUBSCRIBE);
     let publisher = Guest::new()
         .import("messaging", "topic")
         .import("messaging", "publish")
@@ -395,77 +398,78 @@ fn a_component_publishes_and_others_get_it() {
              (i32.store8 (i32.const 512) (i32.load (i32.const 68)))
              (call $answer (i32.const 512) (i32.const 1))",
         );
-    let publisher = stand.start(
+    let publisher = testbed.start(
         &publisher,
         "publisher",
         "[grant]\npublish = [\"orders/new\"]",
     );
-    let reached = stand.ask(&publisher, "tea").expect("it answers");
+    let reached = testbed.ask(&publisher, "tea").expect("it answers");
     assert_eq!(*reached, [2]);
-    stand.system.run_until_idle();
+    testbed.system.run_until_idle();
     assert_eq!(noted.drain(), ["4TEA", "4TEA"]);
 }
 
 #[test]
-fn a_subscription_is_that_of_one_life() {
-    let stand = Stand::new();
-    let noted = shouter(&stand);
+fn subscription_ends_with_its_incarnation() {
+    let testbed = Testbed::new();
+    let noted = shouter(&testbed);
     let guest = subscriber();
-    let one = stand.start(&guest, "one", SUBSCRIBE);
-    assert_eq!(publish(&stand, "orders/new", "tea"), 1);
+    let one = testbed.start(&guest, "one", SUBSCRIBE);
+    assert_eq!(publish(&testbed, "orders/new", "tea"), 1);
     assert_eq!(noted.drain(), ["4TEA"]);
-    let upgrade = strowger_wasm::Upgrade::to(stand.image(&guest, "one", SUBSCRIBE));
-    let upgraded = stand
+    let upgrade = strowger_wasm::message::Upgrade::to(testbed.image(&guest, "one", SUBSCRIBE));
+    let upgraded = testbed
         .system
         .run(one.actor.ask(upgrade))
         .expect("it is answered");
     assert_eq!(upgraded, Ok(()));
-    assert_eq!(publish(&stand, "orders/new", "tea"), 1);
+    assert_eq!(publish(&testbed, "orders/new", "tea"), 1);
     assert_eq!(noted.drain(), ["4TEA"]);
-    let silent = strowger_wasm::Upgrade::to(stand.image(&Guest::new(), "one", SUBSCRIBE));
-    let upgraded = stand
+    let silent =
+        strowger_wasm::message::Upgrade::to(testbed.image(&Guest::new(), "one", SUBSCRIBE));
+    let upgraded = testbed
         .system
         .run(one.actor.ask(silent))
         .expect("it is answered");
     assert_eq!(upgraded, Ok(()));
-    assert_eq!(publish(&stand, "orders/new", "tea"), 0);
+    assert_eq!(publish(&testbed, "orders/new", "tea"), 0);
 }
 
 #[test]
-fn an_upgrade_that_fails_leaves_the_subscriptions_of_the_old_version() {
-    let stand = Stand::new();
-    let noted = shouter(&stand);
-    let one = stand.start(&subscriber(), "one", SUBSCRIBE);
+fn failed_upgrade_keeps_the_old_subscriptions() {
+    let testbed = Testbed::new();
+    let noted = shouter(&testbed);
+    let one = testbed.start(&subscriber(), "one", SUBSCRIBE);
     let ill = subscriber().health("(call $fail (i32.const 0) (i32.const 0))");
-    let upgrade = strowger_wasm::Upgrade::to(stand.image(&ill, "one", SUBSCRIBE));
-    let upgraded = stand
+    let upgrade = strowger_wasm::message::Upgrade::to(testbed.image(&ill, "one", SUBSCRIBE));
+    let upgraded = testbed
         .system
         .run(one.actor.ask(upgrade))
         .expect("it is answered");
     assert!(upgraded.is_err());
-    assert_eq!(publish(&stand, "orders/new", "tea"), 1);
+    assert_eq!(publish(&testbed, "orders/new", "tea"), 1);
     assert_eq!(noted.drain(), ["4TEA"]);
 }
 
 #[test]
-fn a_wider_subscription_than_was_granted_is_refused() {
-    let stand = Stand::new();
-    let _noted = shouter(&stand);
+fn subscription_wider_than_the_grant_is_refused() {
+    let testbed = Testbed::new();
+    let _noted = shouter(&testbed);
     let more = "[grant]\nsend = [\"shouter\"]\nsubscribe = [\"orders/new\"]\n\
                 [restart]\nintensity = 0";
-    let image = stand.image(&subscriber(), "one", more);
-    let args = stand
+    let image = testbed.image(&subscriber(), "one", more);
+    let args = testbed
         .host
-        .component(image, &stand.directory)
+        .component(image, &testbed.directory)
         .expect("there is room");
     let top = strowger::Supervisor::new(strowger::Strategy::OneForOne);
-    let top = stand.system.supervise("top", top);
-    assert!(stand.system.run(top.start_child(args.child())).is_err());
+    let top = testbed.system.supervise("top", top);
+    assert!(testbed.system.run(top.start_child(args.child())).is_err());
 }
 
 #[test]
-fn what_nobody_waits_for_comes_in_batches() {
-    let stand = Stand::new();
+fn messages_without_reply_arrive_in_batches() {
+    let testbed = Testbed::new();
     let guest = Guest::new()
         .global("(global $largest (mut i32) (i32.const 0))")
         .batch(
@@ -477,14 +481,14 @@ fn what_nobody_waits_for_comes_in_batches() {
             "(i32.store8 (i32.const 512) (global.get $largest))
              (call $answer (i32.const 512) (i32.const 1))",
         );
-    let guest = stand.start(&guest, "guest", "[run]\nbatch = 4");
+    let guest = testbed.start(&guest, "guest", "[run]\nbatch = 4");
     for _ in 0..10 {
         guest
             .actor
-            .try_tell(Message(octets("x")))
+            .try_tell(Message(payload("x")))
             .expect("there is room");
     }
-    let largest = stand.ask(&guest, "x").expect("it answers");
+    let largest = testbed.ask(&guest, "x").expect("it answers");
     assert_eq!(*largest, [4]);
     assert_eq!(
         guest.args.info().calls,
@@ -494,31 +498,31 @@ fn what_nobody_waits_for_comes_in_batches() {
 }
 
 #[test]
-fn a_request_to_an_actor_that_ended_is_refused() {
-    let stand = Stand::new();
-    let _noted = shouter(&stand);
-    let relay = stand.start(&relay("shouter"), "relay", REQUEST);
-    assert_eq!(text(stand.ask(&relay, "hello")), "HELLO");
-    let shouter = stand.system.system().find("/shouter").expect("it lives");
+fn request_to_an_ended_actor_is_refused() {
+    let testbed = Testbed::new();
+    let _noted = shouter(&testbed);
+    let relay = testbed.start(&relay("shouter"), "relay", REQUEST);
+    assert_eq!(text(testbed.ask(&relay, "hello")), "HELLO");
+    let shouter = testbed.system.system().find("/shouter").expect("it lives");
     shouter.stop();
-    stand.system.run_until_idle();
-    assert_eq!(refusal(stand.ask(&relay, "hello")), "3", "closed");
+    testbed.system.run_until_idle();
+    assert_eq!(refusal(testbed.ask(&relay, "hello")), "3", "closed");
     assert_eq!(relay.args.info().faults, 0);
 }
 
 #[test]
-fn an_answer_after_the_deadline_is_not_delivered() {
-    let stand = Stand::new();
-    let noted = shouter(&stand);
+fn answer_after_the_deadline_is_not_delivered() {
+    let testbed = Testbed::new();
+    let noted = shouter(&testbed);
     let guest =
         reporter("(call $ask (global.get $to) (local.get $ptr) (local.get $len) (i32.const 64))");
-    let guest = stand.start(&guest.import("messaging", "ask"), "guest", SEND);
-    stand.tell(&guest, "keep");
-    stand.system.advance(Duration::from_secs(6));
+    let guest = testbed.start(&guest.import("messaging", "ask"), "guest", SEND);
+    testbed.tell(&guest, "keep");
+    testbed.system.advance(Duration::from_secs(6));
     let late = "3NO REPLY WITHIN THE DEADLINE";
     // The guest's report about it makes the shouter answer.
     assert_eq!(noted.drain(), [late]);
-    stand.system.run_until_idle();
+    testbed.system.run_until_idle();
     assert_eq!(noted.drain(), [""; 0]);
     assert_eq!(
         guest.args.info().calls,

@@ -5,9 +5,10 @@ use std::time::Duration;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use strowger::{ActorSystem, Event, Strategy as Supervise, Supervisor};
-use strowger_wasm::{Call, ComponentArgs, Directory, Host, Message, Upgrade};
+use strowger_wasm::message::Upgrade;
+use strowger_wasm::{Call, ComponentArgs, Directory, Host, Message};
 
-use crate::kit::{Guest, Stand, Started, counter, host, manifest};
+use crate::kit::{Guest, Started, Testbed, counter, host, manifest};
 
 /// A step of the test.
 #[derive(Debug, Clone)]
@@ -35,10 +36,10 @@ fn step() -> impl Strategy<Value = Step> {
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
     alive: bool,
-    passive: bool,
+    passivated: bool,
     handled: u64,
     faults: u64,
-    lives: u32,
+    incarnations: u32,
     dead: u64,
 }
 
@@ -51,15 +52,15 @@ struct Model {
 
 impl Model {
     fn wake(&mut self) {
-        self.seen.lives += u32::from(self.seen.passive);
-        self.seen.passive = false;
+        self.seen.incarnations += u32::from(self.seen.passivated);
+        self.seen.passivated = false;
     }
 
     /// Ends an incarnation; returns `true` if another one follows.
     fn fault(&mut self) -> bool {
         self.seen.faults += 1;
         self.seen.alive = self.seen.faults <= self.intensity;
-        self.seen.lives += u32::from(self.seen.alive);
+        self.seen.incarnations += u32::from(self.seen.alive);
         self.seen.alive
     }
 
@@ -93,9 +94,9 @@ impl Model {
             Step::Asked(fatal) => self.asked(*fatal),
             Step::Upgraded(ill) => {
                 self.wake();
-                self.seen.lives += u32::from(!ill);
+                self.seen.incarnations += u32::from(!ill);
             }
-            Step::Idle => self.seen.passive = true,
+            Step::Idle => self.seen.passivated = true,
         }
     }
 }
@@ -104,7 +105,7 @@ fn payload(fatal: bool) -> strowger_wasm::Payload {
     [if fatal { 255 } else { 1 }].as_slice().into()
 }
 
-fn perform(stand: &Stand, counter: &Started, step: &Step, rule: &str) {
+fn perform(testbed: &Testbed, counter: &Started, step: &Step, rule: &str) {
     let pause = match step {
         Step::Told(messages) => {
             for fatal in messages {
@@ -114,7 +115,7 @@ fn perform(stand: &Stand, counter: &Started, step: &Step, rule: &str) {
             2
         }
         Step::Asked(fatal) => {
-            let asked = stand.system.run(counter.actor.ask(Call(payload(*fatal))));
+            let asked = testbed.system.run(counter.actor.ask(Call(payload(*fatal))));
             assert_eq!(asked.expect("it is answered").is_err(), *fatal);
             2
         }
@@ -123,40 +124,40 @@ fn perform(stand: &Stand, counter: &Started, step: &Step, rule: &str) {
                 false => super::kit::counter(),
                 true => super::kit::counter().health("unreachable"),
             };
-            let upgrade = Upgrade::to(stand.image(&next, "counter", rule));
-            let upgraded = stand.system.run(counter.actor.ask(upgrade));
+            let upgrade = Upgrade::to(testbed.image(&next, "counter", rule));
+            let upgraded = testbed.system.run(counter.actor.ask(upgrade));
             assert_eq!(upgraded.expect("it is answered").is_err(), *ill);
             2
         }
         Step::Idle => 61,
     };
-    stand.system.advance(Duration::from_secs(pause));
+    testbed.system.advance(Duration::from_secs(pause));
 }
 
 fn seen(counter: &Started, dead: u64) -> Seen {
     let info = counter.args.info();
     Seen {
         alive: counter.actor.is_alive(),
-        passive: info.passive,
+        passivated: info.passivated,
         handled: info.calls,
         faults: info.faults,
-        lives: info.lives,
+        incarnations: info.incarnations,
         dead,
     }
 }
 
 fn check(host: &Host, steps: &[Step], poison: u64, intensity: u64) {
-    let stand = Stand {
+    let testbed = Testbed {
         host: host.clone(),
-        ..Stand::new()
+        ..Testbed::new()
     };
     let rule = format!(
         "[state]\nmode = \"snapshot\"\npassivate = \"30s\"\n\
          [restart]\npoison = {poison}\nintensity = {intensity}\nperiod = \"1000m\"\n\
          backoff = \"1ms\"\nbackoff_max = \"1ms\""
     );
-    let counter = stand.start(&counter(), "counter", &rule);
-    let mut events = stand.system.events();
+    let counter = testbed.start(&counter(), "counter", &rule);
+    let mut events = testbed.system.events();
     let (mut dead, mut model) = (
         0,
         Model {
@@ -167,7 +168,7 @@ fn check(host: &Host, steps: &[Step], poison: u64, intensity: u64) {
     );
     for step in steps {
         model.step(step);
-        perform(&stand, &counter, step, &rule);
+        perform(&testbed, &counter, step, &rule);
         while let Some(event) = events.try_next() {
             if let Event::DeadLetter { count, .. } = event {
                 dead += count;
@@ -182,7 +183,7 @@ fn check(host: &Host, steps: &[Step], poison: u64, intensity: u64) {
             return;
         }
     }
-    let asked = stand.system.run(counter.actor.ask(Call(payload(false))));
+    let asked = testbed.system.run(counter.actor.ask(Call(payload(false))));
     let count = asked.expect("it is asked").expect("it counts")[0];
     assert_eq!(
         u64::from(count),
@@ -192,7 +193,7 @@ fn check(host: &Host, steps: &[Step], poison: u64, intensity: u64) {
 }
 
 #[test]
-fn random_faults_end_as_the_model_says() {
+fn random_faults_match_the_model() {
     let host = host();
     let mut runner = TestRunner::new(Config {
         cases: 150,
@@ -237,10 +238,10 @@ fn numbered() -> Guest {
 const NUMBERS: u32 = 20_000;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn upgrades_under_load_lose_double_and_reorder_nothing() {
+async fn upgrades_under_load_keep_every_message_once_in_order() {
     let host = host();
     let load = |guest: &Guest| {
-        let loaded = host.load_blocking(&guest.octets(), manifest("numbered", ""));
+        let loaded = host.load_blocking(&guest.encode(), manifest("numbered", ""));
         loaded.unwrap_or_else(|error| panic!("{error}"))
     };
     let image = load(&numbered());

@@ -2,69 +2,71 @@
 
 use std::time::Duration;
 
-use strowger_wasm::{Health, Host, Message, Stage, Upgrade};
+use strowger_wasm::component::LifecycleStage;
+use strowger_wasm::message::{CheckHealth, Upgrade};
+use strowger_wasm::{Host, Message};
 
-use crate::kit::{Guest, Stand, Started, counter, octets, text};
+use crate::kit::{Guest, Started, Testbed, counter, payload, text};
 
 const REST: &str = "[state]\nmode = \"snapshot\"\ninterval = 1000\npassivate = \"30s\"\n";
 
-fn count(stand: &Stand, counter: &Started) -> u8 {
-    stand.ask(counter, "x").expect("it counts")[0]
+fn count(testbed: &Testbed, counter: &Started) -> u8 {
+    testbed.ask(counter, "x").expect("it counts")[0]
 }
 
-fn seconds(stand: &Stand, seconds: u64) {
-    stand.system.advance(Duration::from_secs(seconds));
+fn seconds(testbed: &Testbed, seconds: u64) {
+    testbed.system.advance(Duration::from_secs(seconds));
 }
 
 #[test]
-fn a_component_without_work_is_its_state_and_takes_no_room() {
-    let stand = Stand::new();
-    let counter = stand.start(&counter(), "counter", REST);
-    assert_eq!(count(&stand, &counter), 1);
-    assert_eq!(count(&stand, &counter), 2);
-    seconds(&stand, 29);
-    assert_eq!(stand.host.live(), 1);
-    seconds(&stand, 32);
-    assert_eq!(stand.host.live(), 0);
+fn idle_component_is_passivated_and_releases_capacity() {
+    let testbed = Testbed::new();
+    let counter = testbed.start(&counter(), "counter", REST);
+    assert_eq!(count(&testbed, &counter), 1);
+    assert_eq!(count(&testbed, &counter), 2);
+    seconds(&testbed, 29);
+    assert_eq!(testbed.host.live(), 1);
+    seconds(&testbed, 32);
+    assert_eq!(testbed.host.live(), 0);
     let info = counter.args.info();
-    assert!(info.passive && counter.actor.is_alive());
-    assert_eq!((info.memory, info.lives), (0, 1));
+    assert!(info.passivated && counter.actor.is_alive());
+    assert_eq!((info.memory, info.incarnations), (0, 1));
     for round in 1..4 {
-        assert_eq!(count(&stand, &counter), 2 + round, "it goes on");
-        assert_eq!(stand.host.live(), 1);
-        seconds(&stand, 61);
-        assert!(counter.args.info().passive);
+        assert_eq!(count(&testbed, &counter), 2 + round, "it goes on");
+        assert_eq!(testbed.host.live(), 1);
+        seconds(&testbed, 61);
+        assert!(counter.args.info().passivated);
     }
     let info = counter.args.info();
-    assert_eq!((info.lives, info.faults), (4, 0));
+    assert_eq!((info.incarnations, info.faults), (4, 0));
 }
 
 #[test]
-fn one_with_work_stays() {
-    let stand = Stand::new();
-    let counter = stand.start(&counter(), "counter", REST);
+fn busy_component_is_not_passivated() {
+    let testbed = Testbed::new();
+    let counter = testbed.start(&counter(), "counter", REST);
     for n in 1..10 {
-        seconds(&stand, 20);
-        assert_eq!(count(&stand, &counter), n);
+        seconds(&testbed, 20);
+        assert_eq!(count(&testbed, &counter), n);
     }
-    assert_eq!(counter.args.info().lives, 1);
+    assert_eq!(counter.args.info().incarnations, 1);
 }
 
 #[test]
-fn looking_after_its_health_does_not_wake_it_nor_keep_it() {
-    let stand = Stand::new();
-    let counter = stand.start(&counter(), "counter", REST);
+fn health_checks_neither_activate_nor_keep_active() {
+    let testbed = Testbed::new();
+    let counter = testbed.start(&counter(), "counter", REST);
     for _ in 0..10 {
-        seconds(&stand, 20);
-        let asked = stand.system.run(counter.actor.ask(Health));
+        seconds(&testbed, 20);
+        let asked = testbed.system.run(counter.actor.ask(CheckHealth));
         assert_eq!(asked.expect("it is answered"), Ok(()));
     }
-    assert!(counter.args.info().passive);
+    assert!(counter.args.info().passivated);
 }
 
 #[test]
-fn all_that_came_is_handled_in_order_when_it_wakes() {
-    let stand = Stand::new();
+fn queued_messages_are_handled_in_order_after_activation() {
+    let testbed = Testbed::new();
     let guest = Guest::new()
         .global("(global $seen (mut i32) (i32.const 0))")
         .handle(
@@ -74,38 +76,38 @@ fn all_that_came_is_handled_in_order_when_it_wakes() {
              (call $answer (i32.const 512) (global.get $seen))",
         )
         .snapshot("(call $ok)");
-    let guest = stand.start(&guest, "guest", REST);
-    seconds(&stand, 61);
-    assert!(guest.args.info().passive);
+    let guest = testbed.start(&guest, "guest", REST);
+    seconds(&testbed, 61);
+    assert!(guest.args.info().passivated);
     for text in ["a", "b", "c"] {
-        let message = Message(octets(text));
+        let message = Message(payload(text));
         guest.actor.try_tell(message).expect("there is room");
     }
-    assert_eq!(text(stand.ask(&guest, "d")), "abcd");
+    assert_eq!(text(testbed.ask(&guest, "d")), "abcd");
 }
 
 #[test]
-fn a_sleeper_s_room_is_another_s_and_what_comes_for_it_waits() {
+fn activation_waits_for_capacity() {
     let mut limits = crate::kit::limits();
     limits.instances = 1;
-    let stand = Stand {
+    let testbed = Testbed {
         host: Host::new(limits).expect("there is a thread to be had"),
-        ..Stand::new()
+        ..Testbed::new()
     };
-    let first = stand.start(&counter(), "first", REST);
-    assert_eq!(count(&stand, &first), 1);
-    let image = stand.image(&counter(), "second", REST);
-    let full = stand.host.component(image, &stand.directory);
+    let first = testbed.start(&counter(), "first", REST);
+    assert_eq!(count(&testbed, &first), 1);
+    let image = testbed.image(&counter(), "second", REST);
+    let full = testbed.host.component(image, &testbed.directory);
     assert_eq!(full.expect_err("one only").limit, "instances");
-    seconds(&stand, 61);
-    let second = stand.start(&counter(), "second", REST);
-    assert_eq!(count(&stand, &second), 1);
-    stand.tell(&first, "x");
+    seconds(&testbed, 61);
+    let second = testbed.start(&counter(), "second", REST);
+    assert_eq!(count(&testbed, &second), 1);
+    testbed.tell(&first, "x");
     assert_eq!(first.args.info().calls, 1, "there is no room for it");
-    seconds(&stand, 61);
+    seconds(&testbed, 61);
     let info = first.args.info();
     assert_eq!((info.calls, info.faults), (2, 0), "there is now");
-    assert!(second.args.info().passive);
+    assert!(second.args.info().passivated);
 }
 
 /// A guest that records the events of a subscription, as its state and its answer.
@@ -136,81 +138,90 @@ fn listener() -> Guest {
 }
 
 #[test]
-fn an_event_wakes_who_subscribed_and_is_handled_once() {
-    let stand = Stand::new();
+fn event_activates_its_subscriber_and_is_handled_once() {
+    let testbed = Testbed::new();
     let more = format!("{REST}[grant]\nsubscribe = [\"news\"]");
-    let listener = stand.start(&listener(), "listener", &more);
-    let topic = stand.system.system().topic::<strowger_wasm::Event>("news");
+    let listener = testbed.start(&listener(), "listener", &more);
+    let topic = testbed
+        .system
+        .system()
+        .topic::<strowger_wasm::message::Event>("news");
     let topic = topic.expect("it is a name");
     let publish = || {
-        let event = strowger_wasm::Event {
+        let event = strowger_wasm::message::Event {
             topic: "news".into(),
-            payload: octets("x"),
+            payload: payload("x"),
         };
         let published = topic.publish(event);
-        stand.system.run_until_idle();
+        testbed.system.run_until_idle();
         published.delivered
     };
     for round in 1..4 {
-        seconds(&stand, 61);
-        assert!(listener.args.info().passive);
+        seconds(&testbed, 61);
+        assert!(listener.args.info().passivated);
         assert_eq!(publish(), 1);
         assert_eq!(publish(), 1, "one subscription, not two");
-        assert_eq!(stand.ask(&listener, "").expect("it answers")[0], 2 * round);
+        assert_eq!(
+            testbed.ask(&listener, "").expect("it answers")[0],
+            2 * round
+        );
     }
 }
 
 #[test]
-fn who_waits_for_a_timer_is_not_idle() {
-    let stand = Stand::new();
+fn component_with_a_timer_is_not_idle() {
+    let testbed = Testbed::new();
     let guest = counter().import("messaging", "after").handle(
         "(if (i32.eqz (local.get $kind)) (then
            (call $after (i64.const 300000) (i32.const 0) (i32.const 0) (i32.const 64))))
          (call $ok)",
     );
     let more = format!("{REST}[grant]\ntimer = true");
-    let guest = stand.start(&guest, "guest", &more);
-    stand.tell(&guest, "x");
-    seconds(&stand, 299);
-    assert!(!guest.args.info().passive);
-    seconds(&stand, 62);
+    let guest = testbed.start(&guest, "guest", &more);
+    testbed.tell(&guest, "x");
+    seconds(&testbed, 299);
+    assert!(!guest.args.info().passivated);
+    seconds(&testbed, 62);
     let info = guest.args.info();
-    assert!(info.passive);
+    assert!(info.passivated);
     assert_eq!(info.calls, 2, "the timer came");
 }
 
 #[test]
-fn a_trap_in_the_snapshot_is_a_fault_as_every_trap() {
-    let stand = Stand::new();
-    let counter = stand.start(&counter().snapshot("unreachable"), "counter", REST);
-    seconds(&stand, 61);
+fn trap_in_passivation_snapshot_is_a_fault() {
+    let testbed = Testbed::new();
+    let counter = testbed.start(&counter().snapshot("unreachable"), "counter", REST);
+    seconds(&testbed, 61);
     let info = counter.args.info();
     let fault = info.fault.expect("it failed");
     assert_eq!(fault.phase.to_string(), "snapshot");
-    assert!(!info.passive && info.lives > 1);
+    assert!(!info.passivated && info.incarnations > 1);
 }
 
 #[test]
-fn a_sleeper_is_upgraded_and_ends_in_order() {
-    let stand = Stand::new();
-    let image = stand.image(&counter(), "counter", REST);
+fn passivated_component_is_upgraded_and_stopped() {
+    let testbed = Testbed::new();
+    let image = testbed.image(&counter(), "counter", REST);
     let (told, stages) = std::sync::mpsc::channel();
-    let args = stand.host.component(image, &stand.directory);
+    let args = testbed.host.component(image, &testbed.directory);
     let args = args.expect("there is room");
     let args = args.on_stage(move |stage| {
         let _ = told.send(stage);
     });
-    let counter = stand.start_args(args);
-    assert_eq!(count(&stand, &counter), 1);
-    seconds(&stand, 61);
-    let next = stand.image(&crate::kit::counter(), "counter", REST);
-    let upgraded = stand.system.run(counter.actor.ask(Upgrade::to(next)));
+    let counter = testbed.start_args(args);
+    assert_eq!(count(&testbed, &counter), 1);
+    seconds(&testbed, 61);
+    let next = testbed.image(&crate::kit::counter(), "counter", REST);
+    let upgraded = testbed.system.run(counter.actor.ask(Upgrade::to(next)));
     assert_eq!(upgraded.expect("it is answered"), Ok(()));
-    assert_eq!(count(&stand, &counter), 2);
-    seconds(&stand, 61);
-    assert!(counter.args.info().passive);
-    stand.system.shutdown(Duration::from_secs(1));
-    let last: Vec<Stage> = stages.try_iter().collect();
-    assert_eq!(last.last_chunk(), Some(&[Stage::PreStop, Stage::PostStop]));
+    assert_eq!(count(&testbed, &counter), 2);
+    seconds(&testbed, 61);
+    assert!(counter.args.info().passivated);
+    testbed.system.shutdown(Duration::from_secs(1));
+    let last: Vec<LifecycleStage> = stages.try_iter().collect();
+    assert_eq!(
+        last.last_chunk(),
+        Some(&[LifecycleStage::PreStop, LifecycleStage::PostStop])
+    );
     assert_eq!(counter.args.info().faults, 0);
 }

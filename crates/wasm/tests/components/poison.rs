@@ -5,7 +5,7 @@ use std::time::Duration;
 use strowger::Event;
 use strowger_wasm::{Call, CallError, Message};
 
-use crate::kit::{Guest, Stand, Started, counter, octets};
+use crate::kit::{Guest, Started, Testbed, counter, payload};
 
 /// Number of messages that were reported as dead letters.
 fn dead(events: &mut strowger::EventStream) -> u64 {
@@ -19,41 +19,41 @@ fn dead(events: &mut strowger::EventStream) -> u64 {
 }
 
 /// Sends the bytes one by one, and waits until all restarts have happened.
-fn send(stand: &Stand, to: &Started, octets: &[u8]) {
-    for octet in octets {
-        let message = Message([*octet].as_slice().into());
+fn send(testbed: &Testbed, to: &Started, bytes: &[u8]) {
+    for byte in bytes {
+        let message = Message([*byte].as_slice().into());
         to.actor.try_tell(message).expect("there is room");
     }
-    stand.system.advance(Duration::from_secs(2));
+    testbed.system.advance(Duration::from_secs(2));
 }
 
-fn count(stand: &Stand, counter: &Started) -> u8 {
-    let asked = stand.system.run(counter.actor.ask(Call(octets("x"))));
+fn count(testbed: &Testbed, counter: &Started) -> u8 {
+    let asked = testbed.system.run(counter.actor.ask(Call(payload("x"))));
     asked.expect("it is asked").expect("it counts")[0]
 }
 
 const SNAPSHOT: &str = "[state]\nmode = \"snapshot\"\n";
 
 #[test]
-fn a_message_is_a_dead_letter_after_as_many_lives_as_it_may_end() {
+fn poison_message_becomes_a_dead_letter_at_its_limit() {
     for (poison, lives) in [(1, 2), (2, 3), (3, 4)] {
-        let stand = Stand::new();
+        let testbed = Testbed::new();
         let more = format!("{SNAPSHOT}[restart]\npoison = {poison}");
-        let counter = stand.start(&counter(), "counter", &more);
-        let mut events = stand.system.events();
-        send(&stand, &counter, &[1, 255, 2, 3]);
+        let counter = testbed.start(&counter(), "counter", &more);
+        let mut events = testbed.system.events();
+        send(&testbed, &counter, &[1, 255, 2, 3]);
         assert_eq!(dead(&mut events), 1, "once, whatever {poison} says");
-        assert_eq!(count(&stand, &counter), 4, "all others were counted once");
+        assert_eq!(count(&testbed, &counter), 4, "all others were counted once");
         let info = counter.args.info();
-        assert_eq!(info.lives, lives);
+        assert_eq!(info.incarnations, lives);
         let given_up = u64::from(poison > 1);
         assert_eq!(info.poison, given_up, "one try is no poison");
     }
 }
 
 #[test]
-fn what_one_life_fails_over_the_next_one_handles_in_its_place() {
-    let stand = Stand::new();
+fn failed_message_is_retried_in_place() {
+    let testbed = Testbed::new();
     // The first incarnation traps on everything; the answer lists all messages received since, in
     // order.
     let guest = Guest::new()
@@ -67,10 +67,10 @@ fn what_one_life_fails_over_the_next_one_handles_in_its_place() {
              (global.set $seen (i32.add (global.get $seen) (i32.const 1)))
              (call $answer (i32.const 512) (global.get $seen))",
         );
-    let guest = stand.start(&guest, "guest", "[restart]\npoison = 2");
-    let mut events = stand.system.events();
-    send(&stand, &guest, b"abc");
-    let seen = stand.system.run(guest.actor.ask(Call(octets("d"))));
+    let guest = testbed.start(&guest, "guest", "[restart]\npoison = 2");
+    let mut events = testbed.system.events();
+    send(&testbed, &guest, b"abc");
+    let seen = testbed.system.run(guest.actor.ask(Call(payload("d"))));
     let seen = seen.expect("it is asked").expect("it answers");
     assert_eq!(&*seen, b"abcd");
     assert_eq!(dead(&mut events), 0);
@@ -94,62 +94,62 @@ fn batched() -> Guest {
 }
 
 #[test]
-fn of_a_batch_only_the_poison_is_given_up() {
-    let stand = Stand::new();
+fn only_the_poison_of_a_batch_is_given_up() {
+    let testbed = Testbed::new();
     let more = format!("{SNAPSHOT}[restart]\npoison = 2\n[run]\nbatch = 4");
-    let counter = stand.start(&batched(), "counter", &more);
-    let mut events = stand.system.events();
-    send(&stand, &counter, &[1, 2, 255, 4, 5]);
+    let counter = testbed.start(&batched(), "counter", &more);
+    let mut events = testbed.system.events();
+    send(&testbed, &counter, &[1, 2, 255, 4, 5]);
     assert_eq!(dead(&mut events), 1);
-    assert_eq!(count(&stand, &counter), 5, "four, and this one");
+    assert_eq!(count(&testbed, &counter), 5, "four, and this one");
     let info = counter.args.info();
-    assert_eq!((info.lives, info.poison), (3, 1));
+    assert_eq!((info.incarnations, info.poison), (3, 1));
 }
 
 #[test]
-fn a_batch_that_is_not_handled_again_is_reported_in_full() {
-    let stand = Stand::new();
+fn lost_batch_is_reported_in_full() {
+    let testbed = Testbed::new();
     let more = format!("{SNAPSHOT}[run]\nbatch = 4");
-    let counter = stand.start(&batched(), "counter", &more);
-    let mut events = stand.system.events();
-    send(&stand, &counter, &[1, 2, 255, 4, 5]);
+    let counter = testbed.start(&batched(), "counter", &more);
+    let mut events = testbed.system.events();
+    send(&testbed, &counter, &[1, 2, 255, 4, 5]);
     assert_eq!(dead(&mut events), 4);
-    assert_eq!(count(&stand, &counter), 2, "the fifth, and this one");
+    assert_eq!(count(&testbed, &counter), 2, "the fifth, and this one");
 }
 
 #[test]
-fn who_asks_behind_a_batch_that_fails_is_answered_by_the_next_life() {
-    let stand = Stand::new();
-    let counter = stand.start(&batched(), "counter", "[run]\nbatch = 4");
-    for octet in [1, 255] {
-        let message = Message([octet].as_slice().into());
+fn request_after_a_failed_batch_is_answered_after_restart() {
+    let testbed = Testbed::new();
+    let counter = testbed.start(&batched(), "counter", "[run]\nbatch = 4");
+    for byte in [1, 255] {
+        let message = Message([byte].as_slice().into());
         counter.actor.try_tell(message).expect("there is room");
     }
-    assert_eq!(count(&stand, &counter), 1);
-    assert_eq!(counter.args.info().lives, 2);
+    assert_eq!(count(&testbed, &counter), 1);
+    assert_eq!(counter.args.info().incarnations, 2);
 }
 
 #[test]
-fn who_asks_is_told_at_once_and_what_was_asked_is_not_handled_again() {
-    let stand = Stand::new();
-    let counter = stand.start(&counter(), "counter", "[restart]\npoison = 3");
+fn failed_request_is_answered_and_not_retried() {
+    let testbed = Testbed::new();
+    let counter = testbed.start(&counter(), "counter", "[restart]\npoison = 3");
     let call = Call([255].as_slice().into());
-    let asked = stand.system.run(counter.actor.ask(call));
+    let asked = testbed.system.run(counter.actor.ask(call));
     let fault = asked.expect("it is answered").expect_err("it failed");
     assert!(matches!(fault, CallError::Fault(_)), "{fault}");
-    stand.system.advance(Duration::from_secs(1));
+    testbed.system.advance(Duration::from_secs(1));
     let info = counter.args.info();
-    assert_eq!((info.lives, info.poison), (2, 0));
+    assert_eq!((info.incarnations, info.poison), (2, 0));
 }
 
 #[test]
-fn quarantine_leaves_no_message_unreported() {
-    let stand = Stand::new();
+fn quarantine_reports_every_lost_message() {
+    let testbed = Testbed::new();
     let rule = "[restart]\nintensity = 2\npoison = 2\nbackoff = \"1ms\"";
-    let guest = stand.start(&Guest::new().handle("unreachable"), "guest", rule);
-    let mut events = stand.system.events();
-    send(&stand, &guest, &[1, 2, 3, 4]);
+    let guest = testbed.start(&Guest::new().handle("unreachable"), "guest", rule);
+    let mut events = testbed.system.events();
+    send(&testbed, &guest, &[1, 2, 3, 4]);
     assert!(!guest.actor.is_alive());
     assert_eq!(dead(&mut events), 4);
-    assert_eq!(guest.args.info().lives, 3);
+    assert_eq!(guest.args.info().incarnations, 3);
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use strowger_wasm::{Manifest, ManifestError};
+use strowger_wasm::Manifest;
+use strowger_wasm::manifest::ManifestError;
 
 const SCHEMA: &str = include_str!("../../../../wit/manifest.schema.json");
 
@@ -36,7 +37,7 @@ fn keys(properties: &Value) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_key_of_a_manifest_is_in_the_schema_and_no_other() {
+fn schema_has_exactly_the_manifest_keys() {
     let schema = schema();
     assert_eq!(keys(&schema["properties"]), known(""));
     for (table, rule) in schema["properties"].as_object().expect("it has tables") {
@@ -47,7 +48,7 @@ fn every_key_of_a_manifest_is_in_the_schema_and_no_other() {
 }
 
 #[test]
-fn defaults_of_the_schema_are_those_of_the_reader() {
+fn schema_defaults_match_the_parser() {
     let schema = schema();
     let mut text = "[component]\nname = \"a\"\n".to_owned();
     for (table, rule) in schema["properties"].as_object().expect("it has tables") {

@@ -7,10 +7,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use strowger_wasm::KvStore;
+use strowger_wasm::kv::KvStore;
 
 use crate::kit::{counter, text};
-use crate::kv::{KV, keeper, stand};
+use crate::kv::{KV, keeper, testbed};
 
 /// The directory that has a subdirectory for each version of the store's form.
 fn fixtures() -> PathBuf {
@@ -42,15 +42,15 @@ fn copy(from: &Path, to: &Path) {
 }
 
 #[test]
-fn keys_and_snapshots_of_an_earlier_build_are_read() {
+fn store_of_an_earlier_build_is_readable() {
     let folder = tempfile::tempdir().expect("there is room for a folder");
     copy(&fixtures().join(FORM), folder.path());
     let store = KvStore::open(folder.path()).expect("it opens");
-    let stand = stand(&store);
-    let keeper = stand.start(&keeper(), "keeper", KV);
-    assert_eq!(text(stand.ask(&keeper, "?")), "tea");
-    assert_eq!(text(stand.ask(&keeper, "=milk")), "");
+    let testbed = testbed(&store);
+    let keeper = testbed.start(&keeper(), "keeper", KV);
+    assert_eq!(text(testbed.ask(&keeper, "?")), "tea");
+    assert_eq!(text(testbed.ask(&keeper, "=milk")), "");
     let more = format!("{KV}[state]\nmode = \"kv\"");
-    let counter = stand.start(&counter(), "counter", &more);
-    assert_eq!(stand.ask(&counter, "x").expect("it counts")[0], 4);
+    let counter = testbed.start(&counter(), "counter", &more);
+    assert_eq!(testbed.ask(&counter, "x").expect("it counts")[0], 4);
 }

@@ -3,9 +3,11 @@
 use std::task::Poll;
 
 use strowger::{Actor, Ask, Completion, Context, ReadError, Reader, Source, SourceSpec};
-use strowger_wasm::{Call, CallError, Door, LoadError, Message, Open, Payload};
+use strowger_wasm::directory::DirectoryEntry;
+use strowger_wasm::message::OpenStream;
+use strowger_wasm::{Call, CallError, LoadError, Message, Payload};
 
-use crate::kit::{Guest, Stand, Started, manifest, octets};
+use crate::kit::{Guest, Started, Testbed, manifest, payload};
 
 /// A guest that serves one stream of the first `total` numbers, in four bytes each. It traps on a
 /// tell, and answers with the number of items sent and with 1 if its reader has gone.
@@ -79,14 +81,14 @@ const READ: &str = "[grant]\nstream = [\"*\"]\n";
 const NARROW: &str = "[limits]\nwindow = 4\n";
 
 /// The number and the byte in such a guest's answer.
-fn state(stand: &Stand, guest: &Started) -> (u32, u8) {
-    let answer = stand.ask(guest, "").expect("it answers");
-    let (number, rest) = answer.split_first_chunk().expect("four octets and one");
+fn state(testbed: &Testbed, guest: &Started) -> (u32, u8) {
+    let answer = testbed.ask(guest, "").expect("it answers");
+    let (number, rest) = answer.split_first_chunk().expect("four bytes and one");
     (u32::from_le_bytes(*number), rest[0])
 }
 
-fn open(stand: &Stand, guest: &Started) -> Result<Reader<Payload>, CallError> {
-    let asked = stand.system.run(guest.actor.ask(Open(octets(""))));
+fn open(testbed: &Testbed, guest: &Started) -> Result<Reader<Payload>, CallError> {
+    let asked = testbed.system.run(guest.actor.ask(OpenStream(payload(""))));
     asked.expect("it is answered")
 }
 
@@ -99,7 +101,7 @@ fn read(reader: &mut Reader<Payload>, most: usize) -> (Vec<u32>, Option<Option<R
             Poll::Ready(None) => return (items, Some(None)),
             Poll::Ready(Some(Err(error))) => return (items, Some(Some(error))),
             Poll::Ready(Some(Ok(item))) => {
-                let number = item.first_chunk().expect("four octets");
+                let number = item.first_chunk().expect("four bytes");
                 items.push(u32::from_le_bytes(*number));
             }
         }
@@ -108,14 +110,14 @@ fn read(reader: &mut Reader<Payload>, most: usize) -> (Vec<u32>, Option<Option<R
 }
 
 #[test]
-fn a_reader_s_credit_is_what_a_component_sends_within() {
-    let stand = Stand::new();
-    let server = stand.start(&server(50), "server", &format!("{SERVE}{NARROW}"));
-    let mut reader = open(&stand, &server).expect("it serves");
+fn component_sends_within_the_reader_s_credit() {
+    let testbed = Testbed::new();
+    let server = testbed.start(&server(50), "server", &format!("{SERVE}{NARROW}"));
+    let mut reader = open(&testbed, &server).expect("it serves");
     let mut all = Vec::new();
     loop {
-        stand.system.run_until_idle();
-        let (sent, _) = state(&stand, &server);
+        testbed.system.run_until_idle();
+        let (sent, _) = state(&testbed, &server);
         assert!(sent as usize <= all.len() + 4, "{sent} after {}", all.len());
         let (items, end) = read(&mut reader, 3);
         assert!(!items.is_empty() || end.is_some(), "it goes on");
@@ -130,35 +132,35 @@ fn a_reader_s_credit_is_what_a_component_sends_within() {
 }
 
 #[test]
-fn a_component_reads_from_a_component() {
+fn component_reads_a_stream_of_a_component() {
     for total in [0, 1, 4, 300] {
-        let stand = Stand::new();
-        stand.start(&server(total), "server", &format!("{SERVE}{NARROW}"));
-        let listener = stand.start(&listener("server"), "listener", &format!("{READ}{NARROW}"));
-        stand.tell(&listener, "go");
-        assert_eq!(state(&stand, &listener), (total, 2));
+        let testbed = Testbed::new();
+        testbed.start(&server(total), "server", &format!("{SERVE}{NARROW}"));
+        let listener = testbed.start(&listener("server"), "listener", &format!("{READ}{NARROW}"));
+        testbed.tell(&listener, "go");
+        assert_eq!(state(&testbed, &listener), (total, 2));
         assert_eq!(listener.args.info().faults, 0);
     }
 }
 
 #[test]
-fn who_serves_is_told_that_its_reader_went() {
-    let stand = Stand::new();
-    let server = stand.start(&server(50), "server", &format!("{SERVE}{NARROW}"));
-    let reader = open(&stand, &server).expect("it serves");
-    assert_eq!(state(&stand, &server), (4, 0));
+fn server_is_notified_when_its_reader_leaves() {
+    let testbed = Testbed::new();
+    let server = testbed.start(&server(50), "server", &format!("{SERVE}{NARROW}"));
+    let reader = open(&testbed, &server).expect("it serves");
+    assert_eq!(state(&testbed, &server), (4, 0));
     drop(reader);
-    stand.system.run_until_idle();
-    assert_eq!(state(&stand, &server), (4, 1));
+    testbed.system.run_until_idle();
+    assert_eq!(state(&testbed, &server), (4, 1));
 }
 
 #[test]
-fn a_fault_ends_the_streams_of_its_life() {
-    let stand = Stand::new();
-    let server = stand.start(&server(50), "server", &format!("{SERVE}{NARROW}"));
-    let listener = stand.start(&listener("server"), "listener", READ);
-    let mut reader = open(&stand, &server).expect("it serves");
-    stand.tell(&server, "trap");
+fn fault_ends_the_streams_of_the_incarnation() {
+    let testbed = Testbed::new();
+    let server = testbed.start(&server(50), "server", &format!("{SERVE}{NARROW}"));
+    let listener = testbed.start(&listener("server"), "listener", READ);
+    let mut reader = open(&testbed, &server).expect("it serves");
+    testbed.tell(&server, "trap");
     let (items, end) = read(&mut reader, 10);
     assert_eq!(items, [0, 1, 2, 3], "what was sent before");
     let ended = matches!(
@@ -166,32 +168,32 @@ fn a_fault_ends_the_streams_of_its_life() {
         Some(Some(ReadError::Ended { .. } | ReadError::Dropped))
     );
     assert!(ended, "{end:?}");
-    stand.tell(&listener, "go");
-    assert_eq!(state(&stand, &listener), (50, 2), "the next life serves");
+    testbed.tell(&listener, "go");
+    assert_eq!(state(&testbed, &listener), (50, 2), "the next life serves");
 }
 
 #[test]
-fn streams_end_at_their_limit() {
+fn number_of_streams_is_limited() {
     for (streams, second) in [(1, false), (2, true)] {
-        let stand = Stand::new();
+        let testbed = Testbed::new();
         let more = format!("{SERVE}{NARROW}streams = {streams}");
-        let server = stand.start(&server(50), "server", &more);
-        let _first = open(&stand, &server).expect("it serves");
-        assert_eq!(open(&stand, &server).is_ok(), second);
+        let server = testbed.start(&server(50), "server", &more);
+        let _first = open(&testbed, &server).expect("it serves");
+        assert_eq!(open(&testbed, &server).is_ok(), second);
         assert_eq!(server.args.info().faults, 0);
     }
 }
 
 #[test]
-fn what_is_not_granted_is_neither_served_nor_read() {
-    let stand = Stand::new();
-    let loaded = stand
+fn streams_need_grants_to_serve_and_read() {
+    let testbed = Testbed::new();
+    let loaded = testbed
         .host
-        .load_blocking(&server(1).octets(), manifest("server", ""));
+        .load_blocking(&server(1).encode(), manifest("server", ""));
     let denied = loaded.expect_err("it is not granted");
     assert!(matches!(denied, LoadError::Denied(_)), "{denied}");
-    let server = stand.start(&server(1), "server", "[grant]\nstream = [\"x\"]");
-    let refused = open(&stand, &server).map(drop);
+    let server = testbed.start(&server(1), "server", "[grant]\nstream = [\"x\"]");
+    let refused = open(&testbed, &server).map(drop);
     let why = "the component serves no streams".to_owned();
     assert_eq!(refused, Err(CallError::Refused(why)));
 }
@@ -204,13 +206,13 @@ struct Feeder {
 }
 
 enum FeederMsg {
-    Open(Ask<Open>),
+    Open(Ask<OpenStream>),
     Room,
     Other,
 }
 
-impl strowger::Accepts<Ask<Open>> for FeederMsg {
-    fn wrap(ask: Ask<Open>) -> Self {
+impl strowger::Accepts<Ask<OpenStream>> for FeederMsg {
+    fn wrap(ask: Ask<OpenStream>) -> Self {
         Self::Open(ask)
     }
 }
@@ -280,23 +282,25 @@ impl Actor for Feeder {
 }
 
 #[test]
-fn a_component_reads_from_a_native_actor() {
+fn component_reads_a_stream_of_a_native_actor() {
     for (total, end) in [(0, 3), (1, 2), (500, 2)] {
-        let stand = Stand::new();
-        let feeder = stand.system.spawn::<Feeder>("feeder", total);
-        stand.directory.insert("feeder", Door::streaming(&feeder));
-        let listener = stand.start(&listener("feeder"), "listener", &format!("{READ}{NARROW}"));
-        stand.tell(&listener, "go");
-        assert_eq!(state(&stand, &listener), (total, end));
+        let testbed = Testbed::new();
+        let feeder = testbed.system.spawn::<Feeder>("feeder", total);
+        testbed
+            .directory
+            .insert("feeder", DirectoryEntry::with_streams(&feeder));
+        let listener = testbed.start(&listener("feeder"), "listener", &format!("{READ}{NARROW}"));
+        testbed.tell(&listener, "go");
+        assert_eq!(state(&testbed, &listener), (total, end));
     }
 }
 
 #[test]
-fn an_actor_without_streams_is_not_asked_for_one() {
-    let stand = Stand::new();
-    let feeder = stand.system.spawn::<Feeder>("feeder", 5);
-    stand.directory.insert("feeder", &feeder);
-    let listener = stand.start(&listener("feeder"), "listener", READ);
-    stand.tell(&listener, "go");
+fn actor_without_streams_is_unknown_to_open() {
+    let testbed = Testbed::new();
+    let feeder = testbed.system.spawn::<Feeder>("feeder", 5);
+    testbed.directory.insert("feeder", &feeder);
+    let listener = testbed.start(&listener("feeder"), "listener", READ);
+    testbed.tell(&listener, "go");
     assert_eq!(listener.args.info().refused, 1);
 }

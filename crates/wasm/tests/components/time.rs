@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use strowger_wasm::CallError;
 
-use crate::kit::{Guest, Stand};
+use crate::kit::{Guest, Testbed};
 use crate::limits::SPINS;
 use crate::messaging::{REQUEST, resolving};
 
@@ -17,10 +17,10 @@ fn thinker() -> Guest {
 }
 
 /// The time that an ask takes.
-fn took(stand: &Stand, limits: &str) -> Duration {
-    let guest = stand.start(&thinker(), "thinker", limits);
+fn took(testbed: &Testbed, limits: &str) -> Duration {
+    let guest = testbed.start(&thinker(), "thinker", limits);
     let start = Instant::now();
-    let answer = stand.ask(&guest, "x");
+    let answer = testbed.ask(&guest, "x");
     let took = start.elapsed();
     assert!(answer.is_ok(), "{limits}: {answer:?}");
     took
@@ -28,11 +28,11 @@ fn took(stand: &Stand, limits: &str) -> Duration {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_busy_machine_ends_no_life() {
+fn busy_machine_does_not_end_calls() {
     if !std::path::Path::new("/proc/thread-self/schedstat").exists() {
         return;
     }
-    let alone = took(&Stand::new(), "");
+    let alone = took(&Testbed::new(), "");
     let done = AtomicBool::new(false);
     let others = 8 * thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
@@ -46,7 +46,7 @@ fn a_busy_machine_ends_no_life() {
         // Catches panics, so that a failure does not leave the threads behind.
         let outcome = std::panic::catch_unwind(|| {
             let limits = format!("[limits]\ndeadline = \"{}ms\"", 5 * alone.as_millis() + 5);
-            took(&Stand::new(), &limits);
+            took(&Testbed::new(), &limits);
         });
         done.store(true, Ordering::Relaxed);
         outcome.expect("its own time was enough");
@@ -54,7 +54,7 @@ fn a_busy_machine_ends_no_life() {
 }
 
 #[test]
-fn what_is_computed_between_requests_adds_up() {
+fn cpu_time_between_requests_adds_up() {
     let attacker = resolving("echo")
         .import("rpc", "request")
         .more(SPINS)
@@ -69,15 +69,15 @@ fn what_is_computed_between_requests_adds_up() {
              (call $ok)",
         );
     let asked = |limits: &str| {
-        let stand = Stand::new();
-        stand.start(&Guest::new(), "echo", "");
+        let testbed = Testbed::new();
+        testbed.start(&Guest::new(), "echo", "");
         let more = format!("{REQUEST}\n[limits]\nsend_rate = 1000000\n{limits}");
-        let attacker = stand.start(&attacker, "attacker", &more);
-        stand.ask(&attacker, "x")
+        let attacker = testbed.start(&attacker, "attacker", &more);
+        testbed.ask(&attacker, "x")
     };
     let Err(CallError::Fault(fault)) = asked("deadline = \"20ms\"") else {
         panic!("it should have been cut off");
     };
-    assert_eq!(fault.kind.word(), "deadline");
+    assert_eq!(fault.kind.name(), "deadline");
     assert!(asked("deadline = \"60s\"").is_ok());
 }

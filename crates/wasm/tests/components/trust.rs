@@ -1,12 +1,12 @@
 //! Required signers, caps on grants, and upgrades that ask for more.
 
-use strowger_wasm::{
-    Caps, ComponentRegistry, Host, LoadError, Manifest, RegistryError, SigningKey, Statement,
-    Trust, Widening,
-};
+use strowger_wasm::manifest::ManifestCaps;
+use strowger_wasm::registry::{RegistryError, WiderAccess};
+use strowger_wasm::signature::{SigningKey, Statement, TrustPolicy};
+use strowger_wasm::{ComponentRegistry, Host, LoadError, Manifest};
 
 use crate::audit::audited;
-use crate::kit::{Guest, Stand, counter, host, limits};
+use crate::kit::{Guest, Testbed, counter, host, limits};
 
 const GRANTS: &str = "[limits]\nmemory = \"1MiB\"\n[grant]\nsend = [\"audit\"]\n";
 
@@ -33,9 +33,9 @@ fn refused(host: &Host, text: &str, component: &[u8]) -> LoadError {
 }
 
 #[test]
-fn a_signature_is_of_the_manifest_and_the_code_and_of_nothing_else() {
-    let component = Guest::new().octets();
-    let other = Guest::new().data("other").octets();
+fn signature_covers_exactly_manifest_and_code() {
+    let component = Guest::new().encode();
+    let other = Guest::new().data("other").encode();
     let text = signed(&key(1), GRANTS, &component);
     let load = |text: &str, component: &[u8]| {
         let manifest = Manifest::parse(text).expect("it is a manifest");
@@ -46,7 +46,7 @@ fn a_signature_is_of_the_manifest_and_the_code_and_of_nothing_else() {
     let mut manifest = Manifest::parse(&text).expect("it is a manifest");
     manifest.component.name = "other".to_owned();
     host()
-        .load_blocking(&component, manifest.within("/"))
+        .load_blocking(&component, manifest.with_base_dir("/"))
         .expect("it is the host's decision");
     let attempts = [
         (text.replace("\"audit\"", "\"*\""), &component),
@@ -73,13 +73,13 @@ fn a_signature_is_of_the_manifest_and_the_code_and_of_nothing_else() {
     assert!(lines.iter().all(|one| one.starts_with(&line)), "{lines:?}");
 }
 
-// Made with OpenSSL 3 over the bytes `octets`, with a key that was discarded.
+// Made with OpenSSL 3 over the bytes of `component`, with a key that was discarded.
 const SIGNER: &str = "3510f5b92696dbaa45ac64e8ace67157cfba6a1ef52a5a2ef0fcee3f8a393cd4";
 const SIGNED: &str = "dbf8bf5d331887bcf46c4d99c661fbcb32217742d6c5aa8caeae2d6f1cee247e\
                       281e33b22083f980f37039097701eba601bbc7f23bdd5e5ffd0858253f40e60d";
 
 #[test]
-fn a_signature_of_the_code_alone_is_told_apart() {
+fn signature_of_code_alone_is_reported() {
     let old =
         format!("[component]\nname = \"guest\"\nsigner = \"{SIGNER}\"\nsignature = \"{SIGNED}\"\n");
     let why = |text: &str, component: &[u8]| match refused(&host(), text, component) {
@@ -121,10 +121,10 @@ fn trusting(keys: &[(&str, &SigningKey)]) -> Host {
 }
 
 #[test]
-fn no_manifest_names_a_signer_that_the_host_does_not_trust() {
+fn untrusted_signers_are_refused() {
     let (release, backup, stranger) = (key(1), key(2), key(3));
     let host = trusting(&[("release", &release), ("backup", &backup)]);
-    let component = Guest::new().octets();
+    let component = Guest::new().encode();
     for key in [&release, &backup] {
         let manifest = Manifest::parse(&signed(key, GRANTS, &component)).expect("it parses");
         host.load_blocking(&component, manifest)
@@ -162,7 +162,7 @@ fn no_manifest_names_a_signer_that_the_host_does_not_trust() {
 }
 
 #[test]
-fn a_grant_beyond_the_cap_is_refused_wherever_its_folder_seems_to_be() {
+fn grant_beyond_the_cap_is_refused_through_links() {
     let place = tempfile::tempdir().expect("a folder of our own");
     let at = |name: &str| place.path().join(name);
     std::fs::create_dir_all(at("data/in")).expect("it is ours");
@@ -171,10 +171,10 @@ fn a_grant_beyond_the_cap_is_refused_wherever_its_folder_seems_to_be() {
     std::os::unix::fs::symlink("/etc", at("data/link")).expect("it is ours");
     let mut limits = limits();
     let cap = format!("[grant.files.all]\npath = {:?}\nwrite = true", at("data"));
-    let caps: Caps = toml::from_str(&cap).expect("they are caps");
+    let caps: ManifestCaps = toml::from_str(&cap).expect("they are caps");
     limits.caps.grant = caps.grant;
     let host = Host::new(limits).expect("there is a thread to be had");
-    let component = Guest::new().octets();
+    let component = Guest::new().encode();
     let load = |path: &str, more: &str| {
         let text = format!(
             "[component]\nname = \"guest\"\n[grant.files.d]\npath = {:?}\n{more}",
@@ -205,7 +205,7 @@ fn a_grant_beyond_the_cap_is_refused_wherever_its_folder_seems_to_be() {
         let (lines, _) = audited(|| {
             let error = load(beyond, "").map(drop).expect_err(beyond);
             assert!(
-                matches!(error, LoadError::Excessive(_)),
+                matches!(error, LoadError::CapExceeded(_)),
                 "{beyond}: {error}"
             );
             let said = error.to_string();
@@ -221,28 +221,28 @@ fn a_grant_beyond_the_cap_is_refused_wherever_its_folder_seems_to_be() {
         .expect_err("it is too much");
 }
 
-fn registry(stand: &Stand) -> ComponentRegistry {
-    let starting = ComponentRegistry::start(stand.system.system(), "components", &stand.host);
-    stand.system.run(starting).expect("the key is free")
+fn registry(testbed: &Testbed) -> ComponentRegistry {
+    let starting = ComponentRegistry::start(testbed.system.system(), "components", &testbed.host);
+    testbed.system.run(starting).expect("the key is free")
 }
 
 #[test]
-fn a_wider_version_takes_the_place_of_another_only_if_it_is_granted() {
-    let stand = Stand::new();
-    let registry = registry(&stand);
-    let image = |more: &str| stand.image(&counter(), "a", more);
+fn wider_upgrade_needs_to_be_granted() {
+    let testbed = Testbed::new();
+    let registry = registry(&testbed);
+    let image = |more: &str| testbed.image(&counter(), "a", more);
     let narrow = "[grant]\nsend = [\"a.*\"]";
     let wide = "[grant]\nsend = [\"*\"]\nclock = true";
-    let run = |image, widening| stand.system.run(registry.upgrade(image, widening));
-    let rollback = |widening| stand.system.run(registry.rollback("a", widening));
-    stand
+    let run = |image, widening| testbed.system.run(registry.upgrade(image, widening));
+    let rollback = |widening| testbed.system.run(registry.rollback("a", widening));
+    testbed
         .system
         .run(registry.deploy(image(narrow)))
         .expect("there is room");
-    let same = run(image(narrow), Widening::Refused).expect("it is no wider");
+    let same = run(image(narrow), WiderAccess::Refused).expect("it is no wider");
     assert_eq!(same, []);
     let (lines, _) = audited(|| {
-        let error = run(image(wide), Widening::Refused).expect_err("it is wider");
+        let error = run(image(wide), WiderAccess::Refused).expect_err("it is wider");
         let RegistryError::Wider { name, changes } = &error else {
             panic!("{error}");
         };
@@ -256,7 +256,7 @@ fn a_wider_version_takes_the_place_of_another_only_if_it_is_granted() {
             said.contains("grant.clock: nothing -> true (added, wider)"),
             "{said}"
         );
-        let changes = run(image(wide), Widening::Granted).expect("it was granted");
+        let changes = run(image(wide), WiderAccess::Granted).expect("it was granted");
         assert_eq!(changes.len(), 2);
     });
     assert_eq!(lines.len(), 2, "the refusal and the grant: {lines:?}");
@@ -267,62 +267,67 @@ fn a_wider_version_takes_the_place_of_another_only_if_it_is_granted() {
         "{lines:?}"
     );
     // Back to a narrower grant without consent, and forward to a wider one only with it.
-    let back = rollback(Widening::Refused).expect("it is narrower");
+    let back = rollback(WiderAccess::Refused).expect("it is narrower");
     assert!(
         back.iter().all(|change| !change.wider) && back.len() == 2,
         "{back:?}"
     );
-    let error = rollback(Widening::Refused).expect_err("it is wider");
+    let error = rollback(WiderAccess::Refused).expect_err("it is wider");
     assert!(matches!(error, RegistryError::Wider { .. }), "{error}");
-    rollback(Widening::Granted).expect("it was granted");
+    rollback(WiderAccess::Granted).expect("it was granted");
 }
 
 #[test]
-fn one_in_quarantine_is_not_widened_by_deploying_over_it() {
-    let stand = Stand::new();
-    let registry = registry(&stand);
+fn deploying_over_quarantine_does_not_widen_access() {
+    let testbed = Testbed::new();
+    let registry = registry(&testbed);
     let image = |more: &str| {
         let more = format!("[restart]\nintensity = 0\n{more}");
-        stand.image(&counter(), "a", &more)
+        testbed.image(&counter(), "a", &more)
     };
-    let deploy = |image| stand.system.run(registry.deploy(image)).map(drop);
+    let deploy = |image| testbed.system.run(registry.deploy(image)).map(drop);
     deploy(image("")).expect("there is room");
     let fatal = strowger_wasm::Message([255_u8].as_slice().into());
     let actor = registry.find("a").expect("it was deployed");
     actor.try_tell(fatal).expect("there is room");
-    stand.system.run_until_idle();
+    testbed.system.run_until_idle();
     assert!(!registry.list()[0].alive);
     let wider = "[grant]\nclock = true";
     let error = deploy(image(wider)).expect_err("it is wider");
     assert!(matches!(error, RegistryError::Wider { .. }), "{error}");
     assert!(!registry.list()[0].alive, "it is still to be seen");
     deploy(image("")).expect("it is the same");
-    stand.system.run(registry.remove("a")).expect("it is there");
+    testbed
+        .system
+        .run(registry.remove("a"))
+        .expect("it is there");
     deploy(image(wider)).expect("it is another one");
 }
 
 #[test]
-fn a_host_that_says_so_lets_upgrades_widen_up_to_the_cap() {
+fn trust_widen_allows_upgrades_up_to_the_cap() {
     let mut limits = limits();
     (limits.instances, limits.waiting) = (16, 8);
-    let caps: Caps = toml::from_str("[grant]\nclock = true").expect("they are caps");
+    let caps: ManifestCaps = toml::from_str("[grant]\nclock = true").expect("they are caps");
     limits.caps.grant = caps.grant;
-    let mut trust = Trust::default();
+    let mut trust = TrustPolicy::default();
     trust.widen = true;
     limits.trust = trust;
-    let stand = Stand {
+    let testbed = Testbed {
         host: Host::new(limits).expect("there is a thread to be had"),
-        ..Stand::new()
+        ..Testbed::new()
     };
-    let registry = registry(&stand);
-    let image = |more: &str| stand.image(&counter(), "a", more);
-    stand
+    let registry = registry(&testbed);
+    let image = |more: &str| testbed.image(&counter(), "a", more);
+    testbed
         .system
         .run(registry.deploy(image("")))
         .expect("there is room");
     let (lines, _) = audited(|| {
         let wider = image("[grant]\nclock = true");
-        let upgraded = stand.system.run(registry.upgrade(wider, Widening::Refused));
+        let upgraded = testbed
+            .system
+            .run(registry.upgrade(wider, WiderAccess::Refused));
         assert_eq!(upgraded.expect("the cap allows it").len(), 1);
     });
     assert_eq!(
@@ -332,26 +337,26 @@ fn a_host_that_says_so_lets_upgrades_widen_up_to_the_cap() {
 }
 
 #[test]
-fn upgrades_at_the_same_time_are_compared_one_after_the_other() {
-    let stand = Stand::new();
-    let registry = registry(&stand);
-    let image = |more: &str| stand.image(&counter(), "a", more);
+fn concurrent_upgrades_are_compared_in_turn() {
+    let testbed = Testbed::new();
+    let registry = registry(&testbed);
+    let image = |more: &str| testbed.image(&counter(), "a", more);
     let wide = "[grant]\nclock = true";
-    let deployed = stand.system.run(registry.deploy(image(wide)));
+    let deployed = testbed.system.run(registry.deploy(image(wide)));
     deployed.expect("there is room");
     // Neither is wider than the running version; the second is wider than the first.
     let (narrow, wide) = (image(""), image(wide));
-    let (first, second) = stand.system.run(async {
+    let (first, second) = testbed.system.run(async {
         tokio::join!(
-            registry.upgrade(narrow, Widening::Refused),
-            registry.upgrade(wide, Widening::Refused)
+            registry.upgrade(narrow, WiderAccess::Refused),
+            registry.upgrade(wide, WiderAccess::Refused)
         )
     });
     assert_eq!(first.expect("it is narrower").len(), 1);
     let error = second.expect_err("it is wider than the one that runs by then");
     assert!(matches!(error, RegistryError::Wider { .. }), "{error}");
-    let seen = stand
+    let seen = testbed
         .system
-        .run(registry.upgrade(image(""), Widening::Refused));
+        .run(registry.upgrade(image(""), WiderAccess::Refused));
     assert_eq!(seen.expect("it is the same"), []);
 }

@@ -10,7 +10,7 @@ use strowger_wasm::HostLimits;
 use tokio::net::UdpSocket;
 
 use crate::kit::{Guest, limits};
-use crate::node::{Native, NativeMsg, Node, One, Ping, Times, WORKER, cores, run};
+use crate::node::{DeployedComponent, Native, NativeMsg, Node, Ping, Times, WORKER, cores, run};
 
 /// A guest that spins this often for each message and sends itself the next one; its own name is
 /// its only grant.
@@ -29,7 +29,12 @@ pub(crate) fn spinner(turns: u32) -> Guest {
 }
 
 /// Deploys `count` hogs, and starts them.
-pub(crate) async fn hogs(node: &Node, count: usize, turns: u32, deadline: &str) -> Vec<One> {
+pub(crate) async fn hogs(
+    node: &Node,
+    count: usize,
+    turns: u32,
+    deadline: &str,
+) -> Vec<DeployedComponent> {
     let mut hogs = Vec::new();
     for number in 0..count {
         let name = format!("hog-{number:02}");
@@ -143,7 +148,7 @@ async fn echo() -> SocketAddr {
 }
 
 /// The delays of neighbours, each measured from a task on the workers.
-async fn notice(native: &ActorRef<NativeMsg>, benign: &One) -> Noticed {
+async fn notice(native: &ActorRef<NativeMsg>, benign: &DeployedComponent) -> Noticed {
     let native = native.clone();
     let place = echo().await;
     let (begun, workers, all) = (Instant::now(), Sums::of(WORKER), Sums::of(""));
@@ -264,7 +269,7 @@ const SHORT: u32 = 200_000;
 const LONG: u32 = 400_000_000;
 
 #[test]
-fn neighbours_without_hogs_wait_for_nobody() {
+fn baseline_without_busy_components_is_bearable() {
     run(async {
         let node = Node::start(limits()).await;
         assert_bearable(&node).await;
@@ -273,22 +278,22 @@ fn neighbours_without_hogs_wait_for_nobody() {
 }
 
 #[test]
-fn one_hog_for_each_processor_delays_nobody() {
+fn one_busy_component_per_cpu_delays_no_others() {
     beside(cores(), SHORT, "10ms");
 }
 
 #[test]
-fn ten_hogs_for_each_processor_delay_nobody() {
+fn ten_busy_components_per_cpu_delay_no_others() {
     beside(10 * cores(), SHORT, "10ms");
 }
 
 #[test]
-fn calls_that_take_long_delay_nobody() {
+fn long_calls_delay_no_others() {
     beside(2 * cores(), LONG, "60s");
 }
 
 #[test]
-fn calls_without_an_end_give_their_workers_away() {
+fn endless_calls_hand_over_their_workers() {
     run(async {
         let node = Node::start(limits()).await;
         let endless = spinner(1).handle("(loop $again (br $again))");
@@ -319,7 +324,7 @@ fn calls_without_an_end_give_their_workers_away() {
 }
 
 #[test]
-fn calls_make_way_however_many_of_them_there_are() {
+fn guest_calls_yield_to_each_other() {
     run(async {
         let mut limits = limits();
         limits.threads = 1;
@@ -350,7 +355,7 @@ fn calls_make_way_however_many_of_them_there_are() {
 }
 
 #[test]
-fn a_component_that_is_quick_again_comes_back() {
+fn quick_component_returns_to_the_workers() {
     run(async {
         let node = Node::start(limits()).await;
         let moody =
@@ -369,7 +374,7 @@ fn a_component_that_is_quick_again_comes_back() {
 }
 
 #[test]
-fn a_component_that_is_killed_computes_no_more() {
+fn killed_component_stops_computing() {
     run(async {
         let mut limits = limits();
         limits.threads = 1;
@@ -386,7 +391,7 @@ fn a_component_that_is_killed_computes_no_more() {
             }
             let began = Instant::now();
             endless.actor.kill();
-            while node.info(&endless).lives == life {
+            while node.info(&endless).incarnations == life {
                 assert!(began.elapsed() < Duration::from_secs(5), "it computes on");
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
@@ -397,7 +402,7 @@ fn a_component_that_is_killed_computes_no_more() {
 }
 
 #[test]
-fn guest_threads_have_the_priority_that_the_node_says() {
+fn guest_threads_have_the_configured_priority() {
     if !cfg!(target_os = "linux") {
         return;
     }

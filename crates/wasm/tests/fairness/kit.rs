@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use strowger_wasm::{Caps, HostLimits, Manifest, Payload};
+use strowger_wasm::manifest::ManifestCaps;
+use strowger_wasm::{HostLimits, Manifest, Payload};
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
@@ -49,7 +50,7 @@ impl Guest {
     }
 
     /// The component.
-    pub(crate) fn octets(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let Self {
             imports,
             data,
@@ -101,7 +102,7 @@ pub(crate) fn manifest(name: &str, more: &str) -> Manifest {
 }
 
 /// Bytes of a message.
-pub(crate) fn octets(text: &str) -> Payload {
+pub(crate) fn payload(text: &str) -> Payload {
     Payload::from(text.as_bytes())
 }
 
@@ -110,6 +111,6 @@ pub(crate) fn octets(text: &str) -> Payload {
 pub(crate) fn limits() -> HostLimits {
     let mut limits = HostLimits::default();
     (limits.instances, limits.waiting, limits.nice) = (100, 20, 0);
-    limits.caps = Caps::none();
+    limits.caps = ManifestCaps::unlimited();
     limits
 }

@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use strowger_wasm::{Caps, Host, HostLimits, LoadError, Phase};
+use strowger_wasm::fault::CallPhase;
+use strowger_wasm::manifest::ManifestCaps;
+use strowger_wasm::{Host, HostLimits, LoadError};
 
 use crate::hogs::{hogs, spinner};
 use crate::kit::{Guest, limits, manifest};
@@ -13,7 +15,7 @@ use crate::node::{Node, alone, cores, on_workers, run};
 const ENDLESS: &str = "(loop $again (br $again))";
 
 #[test]
-fn a_call_that_has_used_its_processor_time_ends_wherever_it_runs() {
+fn cpu_limit_ends_calls_on_workers_and_guest_threads() {
     run(async {
         let node = Node::start(limits()).await;
         let more = "[limits]\ndeadline = \"50ms\"\n[restart]\nintensity = 9";
@@ -31,7 +33,7 @@ fn a_call_that_has_used_its_processor_time_ends_wherever_it_runs() {
             }
             let info = node.info(&guest);
             let fault = info.fault.clone().expect("it failed");
-            assert_eq!(fault.kind.word(), "deadline", "{fault}");
+            assert_eq!(fault.kind.name(), "deadline", "{fault}");
             assert!(info.cpu >= Duration::from_millis(40 * life), "{info:?}");
         }
         node.end().await;
@@ -39,7 +41,7 @@ fn a_call_that_has_used_its_processor_time_ends_wherever_it_runs() {
 }
 
 #[test]
-fn an_endless_init_ends_on_a_guest_thread_too() {
+fn endless_init_ends_on_a_guest_thread() {
     run(async {
         let node = Node::start(limits()).await;
         // The first incarnation starts, and ends over a message; the following ones fail to start.
@@ -55,8 +57,8 @@ fn an_endless_init_ends_on_a_guest_thread_too() {
         let info = node.info(&guest);
         let fault = info.fault.expect("it failed");
         assert_eq!(
-            (fault.kind.word(), fault.phase),
-            ("deadline", Phase::Init),
+            (fault.kind.name(), fault.phase),
+            ("deadline", CallPhase::Init),
             "{fault}"
         );
         assert!(info.cpu >= Duration::from_millis(120), "{:?}", info.cpu);
@@ -83,7 +85,7 @@ fn on_a_busy_machine<T>(test: impl FnOnce() -> T) -> T {
 }
 
 #[test]
-fn a_busy_machine_ends_no_call_that_used_little() {
+fn busy_machine_does_not_end_short_calls() {
     // Some tens of milliseconds, a hundred at most on a slow machine.
     let guest = spinner(30_000_000);
     let test = || {
@@ -103,7 +105,7 @@ fn a_busy_machine_ends_no_call_that_used_little() {
 }
 
 #[test]
-fn guests_that_wait_for_others_on_guest_threads_are_not_ended_by_the_clock() {
+fn queued_guest_calls_are_not_ended_by_the_wall_clock() {
     run(async {
         let mut limits = limits();
         (limits.threads, limits.wall) = (1, 1);
@@ -120,19 +122,19 @@ fn guests_that_wait_for_others_on_guest_threads_are_not_ended_by_the_clock() {
 }
 
 #[test]
-fn a_manifest_that_asks_for_more_than_the_node_allows_is_not_loaded() {
+fn manifest_beyond_the_caps_is_not_loaded() {
     let mut limits = HostLimits::default();
-    limits.caps = Caps::default();
+    limits.caps = ManifestCaps::default();
     limits.caps.deadline = Duration::from_millis(20);
     let host = Host::new(limits).expect("there is a thread to be had");
-    let octets = Guest::new().octets();
+    let bytes = Guest::new().encode();
     let load = |deadline: &str| {
         let more = format!("[limits]\ndeadline = {deadline:?}\ninit = \"1s\"");
-        host.load_blocking(&octets, manifest("guest", &more))
+        host.load_blocking(&bytes, manifest("guest", &more))
     };
     load("20ms").expect("it is allowed");
     let refused = load("21ms").expect_err("it is more");
-    assert!(matches!(refused, LoadError::Excessive(_)), "{refused:?}");
+    assert!(matches!(refused, LoadError::CapExceeded(_)), "{refused:?}");
     let said = refused.to_string();
     for part in [
         "limits.deadline",

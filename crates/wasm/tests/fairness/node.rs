@@ -6,13 +6,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use strowger::{Accepts, Actor, ActorRef, ActorSystem, Ask, BoxError, Context, Request};
-use strowger_wasm::{
-    Answer, Call, ComponentInfo, ComponentMsg, ComponentRegistry, Host, HostLimits, Image, Message,
-};
+use strowger_wasm::component::ComponentInfo;
+use strowger_wasm::message::ComponentMsg;
+use strowger_wasm::{Answer, Call, ComponentRegistry, Host, HostLimits, Image, Message};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::hogs::threads;
-use crate::kit::{Guest, manifest, octets};
+use crate::kit::{Guest, manifest, payload};
 
 /// Number of processors.
 pub(crate) fn cores() -> usize {
@@ -90,26 +90,26 @@ impl Node {
     fn image(&self, guest: &Guest, name: &str, more: &str) -> Image {
         let image = self
             .host
-            .load_blocking(&guest.octets(), manifest(name, more));
+            .load_blocking(&guest.encode(), manifest(name, more));
         image.unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// Deploys a component; components that send to themselves find themselves by name.
-    pub(crate) async fn deploy(&self, guest: &Guest, name: &str, more: &str) -> One {
+    pub(crate) async fn deploy(&self, guest: &Guest, name: &str, more: &str) -> DeployedComponent {
         let image = self.image(guest, name, more);
         let deployed = self.registry.deploy(image).await;
         let actor = deployed.unwrap_or_else(|error| panic!("{error}"));
-        One {
+        DeployedComponent {
             actor,
             name: name.to_owned(),
         }
     }
 
-    pub(crate) fn info(&self, one: &One) -> ComponentInfo {
+    pub(crate) fn info(&self, one: &DeployedComponent) -> ComponentInfo {
         self.registry.get(&one.name).expect("it is there").info
     }
 
-    pub(crate) fn is_alive(&self, one: &One) -> bool {
+    pub(crate) fn is_alive(&self, one: &DeployedComponent) -> bool {
         self.registry.get(&one.name).expect("it is there").alive
     }
 
@@ -119,19 +119,19 @@ impl Node {
 }
 
 /// A deployed component.
-pub(crate) struct One {
+pub(crate) struct DeployedComponent {
     pub(crate) actor: ActorRef<ComponentMsg>,
     pub(crate) name: String,
 }
 
-impl One {
+impl DeployedComponent {
     pub(crate) fn tell(&self, text: &str) {
-        let told = self.actor.try_tell(Message(octets(text)));
+        let told = self.actor.try_tell(Message(payload(text)));
         told.expect("there is room");
     }
 
     pub(crate) async fn ask(&self, text: &str) -> Answer {
-        let asked = self.actor.ask_within(Call(octets(text)), GUARD).await;
+        let asked = self.actor.ask_within(Call(payload(text)), GUARD).await;
         asked.expect("it is answered")
     }
 }

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use strowger_wasm::{CallError, Excess};
+use strowger_wasm::CallError;
+use strowger_wasm::host::OverBudgetAction;
 
 use crate::hogs::{hog, hogs, spinner};
 use crate::kit::{Guest, limits};
@@ -52,7 +53,7 @@ fn components_share_guest_threads_by_weight() {
 }
 
 #[test]
-fn components_without_a_weight_share_alike() {
+fn components_without_a_weight_share_equally() {
     run(async {
         let mut limits = limits();
         limits.threads = 1;
@@ -68,7 +69,7 @@ fn components_without_a_weight_share_alike() {
 }
 
 #[test]
-fn a_share_of_a_processor_holds_and_is_counted() {
+fn cpu_share_is_enforced_and_counted() {
     run(async {
         let node = Node::start(limits()).await;
         let name = "hog";
@@ -99,10 +100,10 @@ fn a_share_of_a_processor_holds_and_is_counted() {
 }
 
 #[test]
-fn a_component_that_stays_beyond_its_share_is_put_into_quarantine_if_the_node_says_so() {
+fn component_over_its_share_is_quarantined_if_configured() {
     run(async {
         let mut limits = limits();
-        limits.excess = Excess::Quarantine;
+        limits.excess = OverBudgetAction::Quarantine;
         limits.patience = Duration::from_millis(500);
         let node = Node::start(limits).await;
         let more = "[grant]\nsend = [\"hog\"]\n[limits]\ncpu = \"20%\"\n\
@@ -124,7 +125,7 @@ fn a_component_that_stays_beyond_its_share_is_put_into_quarantine_if_the_node_sa
         let fault = info.fault.clone().expect("it says why");
         assert_eq!(fault.to_string(), "handle: exceeded limits.cpu");
         assert!(
-            info.lives < 10,
+            info.incarnations < 10,
             "it is not started again and again: {info:?}"
         );
         assert!(node.is_alive(&modest));

@@ -66,7 +66,7 @@ pub(crate) fn run(args: &ComponentBuildArgs, output: &mut Output) -> CliResult {
     };
     let out = args.out.clone().unwrap_or(default);
     std::fs::write(&out, &component).map_err(|error| Failure::file(&out, &error))?;
-    let sha256 = strowger_wasm::Digest::of(&component).to_string();
+    let sha256 = strowger_wasm::load::Digest::of(&component).to_string();
     if args.json {
         let (file, octets) = (out.display().to_string(), component.len());
         return output.json(&json!({ "file": file, "octets": octets, "sha256": sha256 }));

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use serde_json::json;
-use strowger_wasm::{Caps, Trust};
+use strowger_wasm::manifest::ManifestCaps;
+use strowger_wasm::signature::TrustPolicy;
 
 use super::{ComponentFileArgs, host, refused};
 use crate::component::foreign;
@@ -43,7 +44,7 @@ pub(crate) fn run(args: &ComponentInspectArgs, output: &mut Output) -> CliResult
             let components = Config::read(path)?.0.components;
             (components.caps, components.trust)
         }
-        None => (Caps::default(), Trust::default()),
+        None => (ManifestCaps::default(), TrustPolicy::default()),
     };
     let seen = host(caps, trust)?.inspect(&octets, &manifest);
     let seen = seen.map_err(|error| refused(&args.which, &error))?;
@@ -59,7 +60,7 @@ pub(crate) fn run(args: &ComponentInspectArgs, output: &mut Output) -> CliResult
             "name": manifest.component.name,
             "sha256": seen.digest.to_string(),
             "signer": seen.signer.map(|signer| signer.to_string()),
-            "octets": seen.octets,
+            "octets": seen.size,
             "engine": seen.engine,
             "waits": seen.waits,
             "grants": grants.collect::<Vec<_>>(),
@@ -72,7 +73,7 @@ pub(crate) fn run(args: &ComponentInspectArgs, output: &mut Output) -> CliResult
         if let Some(signer) = seen.signer {
             output.line(format!("signer  {signer} (signature valid)"))?;
         }
-        output.line(format!("bytes   {}", seen.octets))?;
+        output.line(format!("bytes   {}", seen.size))?;
         output.line(format!("engine  {}", seen.engine))?;
         output.line(format!("exports {}", seen.exports.join(", ")))?;
         for (key, value) in &seen.grants {

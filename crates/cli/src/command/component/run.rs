@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use strowger::{ActorSystem, Strategy, Supervisor};
-use strowger_wasm::{Call, Caps, ComponentArgs, Directory, Trust};
+use strowger_wasm::manifest::ManifestCaps;
+use strowger_wasm::signature::TrustPolicy;
+use strowger_wasm::{Call, ComponentArgs, Directory};
 
 use super::{ComponentFileArgs, host, refused};
 use crate::command::observe::readable;
@@ -46,7 +48,7 @@ async fn ask(args: &ComponentRunArgs, output: &mut Output) -> CliResult {
     let (octets, manifest) = args.which.read()?;
     let answer = manifest.limits.answer;
     // The user decides here, not a node: no caps, and the default trust.
-    let host = host(Caps::none(), Trust::default())?;
+    let host = host(ManifestCaps::unlimited(), TrustPolicy::default())?;
     let image = host.load(octets, manifest).await;
     let image = image.map_err(|error| refused(&args.which, &error))?;
     let component = host.component(image, &Directory::new());
@@ -87,7 +89,7 @@ async fn ask(args: &ComponentRunArgs, output: &mut Output) -> CliResult {
         output.json(&json!({
             "calls": info.calls,
             "faults": info.faults,
-            "lives": info.lives,
+            "lives": info.incarnations,
             "memory": info.memory,
             "fault": fault.map_or(Value::Null, |fault| json!(fault.to_string())),
         }))?;

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
-use strowger_wasm::{Manifest, Signature, Signer, SigningKey, Statement, Trust};
+use strowger_wasm::Manifest;
+use strowger_wasm::signature::{Signature, SignerKey, SigningKey, Statement, TrustPolicy};
 
 use crate::component::{not_loaded, read, read_bytes, text};
 use crate::config::Config;
@@ -131,7 +132,8 @@ pub(crate) fn sign(args: &SignArgs, output: &mut Output) -> CliResult {
     // The text was edited line by line: check that it parses to what was meant.
     let table = Manifest::parse(&signed).ok().filter(|manifest| {
         let said = (manifest.component.signer, manifest.component.signature);
-        said == (Some(signer), Some(signature)) && Trust::default().check(manifest, &code).is_ok()
+        said == (Some(signer), Some(signature))
+            && TrustPolicy::default().check(manifest, &code).is_ok()
     });
     if table.is_none() || !says_the_same(&written, &signed) {
         let what = format!("{}: no line `[component]`", args.manifest.display());
@@ -155,7 +157,7 @@ pub(crate) fn verify(args: &VerifyArgs, output: &mut Output) -> CliResult {
     let manifest = read(&args.manifest, &written)?;
     let trust = match &args.config {
         Some(path) => Config::read(path)?.0.components.trust,
-        None => Trust::default(),
+        None => TrustPolicy::default(),
     };
     let checked = trust.check(&manifest, &code);
     checked.map_err(|error| not_loaded(&args.manifest, &error))?;
@@ -173,7 +175,7 @@ pub(crate) fn verify(args: &VerifyArgs, output: &mut Output) -> CliResult {
     }
     output.line(format!(
         "{file}: valid signature by {}",
-        trust.called(&signer)
+        trust.label(&signer)
     ))
 }
 
@@ -234,7 +236,7 @@ fn without_lines(text: &str) -> String {
 
 /// Returns a manifest with these lines at the beginning of the table `component`, in place of any
 /// earlier ones.
-fn with_lines(text: &str, signer: &Signer, signature: Option<&Signature>) -> String {
+fn with_lines(text: &str, signer: &SignerKey, signature: Option<&Signature>) -> String {
     let mut signed = String::new();
     for (line, ours, begins) in lines(text) {
         if ours {

@@ -17,7 +17,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use strowger::{Fault, FaultCode};
-use strowger_wasm::LoadStage;
+use strowger_wasm::host::LoadStage;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};

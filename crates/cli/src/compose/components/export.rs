@@ -8,7 +8,8 @@ use std::str;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use strowger::{ContentType, Export, Fault, FaultCode, Payload};
-use strowger_wasm::{Answer, Call, CallError, ComponentMsg, Event, Message};
+use strowger_wasm::message::{ComponentMsg, Event};
+use strowger_wasm::{Answer, Call, CallError, Message};
 
 /// Returns the export of a component.
 pub(super) fn messages() -> Export<ComponentMsg> {

@@ -16,7 +16,8 @@ use strowger::{
     ContentType, Context, Delivery, DeliveryHandle, Fault, MailboxSpec, MessagePattern, Overflow,
     Payload, RemoteEntry, Reply, Request, StartError, Strategy, Supervisor,
 };
-use strowger_wasm::{Call, CallError, Directory, Door, Message};
+use strowger_wasm::directory::DirectoryEntry;
+use strowger_wasm::{Call, CallError, Directory, Message};
 
 use super::export::to_bytes;
 
@@ -32,7 +33,7 @@ pub(super) async fn open(system: &ActorSystem, directory: &Directory) -> Result<
         return Ok(());
     };
     let system = system.clone();
-    directory.beyond(move |name| {
+    directory.set_fallback(move |name| {
         let (path, message) = name.split_once('#')?;
         let entry = system
             .remote_entry(&Address::from_path(path).ok()?, message)
@@ -46,7 +47,7 @@ const SUPERVISOR: &str = "exits";
 const KEY: &str = "components";
 
 /// Returns the export for one message of an exposed actor.
-fn export(forwarder: &ActorRef<ForwarderMsg>, entry: &RemoteEntry) -> Door {
+fn export(forwarder: &ActorRef<ForwarderMsg>, entry: &RemoteEntry) -> DirectoryEntry {
     let (told, asked, waited, to) = (
         entry.clone(),
         entry.clone(),
@@ -60,7 +61,7 @@ fn export(forwarder: &ActorRef<ForwarderMsg>, entry: &RemoteEntry) -> Door {
         request: ForwardedAsk(asked.clone(), ask.request),
         reply: ask.reply,
     });
-    Door::new(tell, ask, move |call, within| {
+    DirectoryEntry::new(tell, ask, move |call, within| {
         let (to, through) = (to.clone(), ForwardedAsk(waited.clone(), call));
         Box::pin(async move { to.ask_within(through, within).await })
     })

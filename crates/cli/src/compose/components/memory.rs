@@ -1,6 +1,7 @@
 //! The memory that all components need at the same time, checked against what the machine has.
 
-use strowger_wasm::{Host, ReserveError};
+use strowger_wasm::Host;
+use strowger_wasm::host::ReserveError;
 
 use crate::config::{ComponentsSection, Config};
 use crate::exit::{CliResult, Failure};
@@ -23,18 +24,24 @@ pub(super) fn reserve(host: &Host, config: &Config) -> CliResult {
 fn refused(error: &ReserveError) -> Failure {
     let failure = Failure::outside(format!("components.instances: {error}"));
     match error {
-        ReserveError::Address { fits: 0, .. } => failure.hint(
+        ReserveError::Address {
+            max_instances: 0, ..
+        } => failure.hint(
             "raise the limit of address space (`ulimit -v`, LimitAS= of systemd), or run without \
              components",
         ),
-        ReserveError::Address { fits, .. } => failure.hint(format!(
-            "set `components.instances = {fits}`, or raise the limit of address space (`ulimit \
-             -v`, LimitAS= of systemd)"
+        ReserveError::Address { max_instances, .. } => failure.hint(format!(
+            "set `components.instances = {max_instances}`, or raise the limit of address space \
+             (`ulimit -v`, LimitAS= of systemd)"
         )),
-        ReserveError::Maps { fits, asked, .. } => failure.hint(format!(
-            "set `components.instances = {fits}`, or raise the limit of mappings: `sysctl \
-             vm.max_map_count={}`, of which components may use four fifths",
-            asked.saturating_mul(5).div_ceil(4)
+        ReserveError::Maps {
+            max_instances,
+            requested,
+            ..
+        } => failure.hint(format!(
+            "set `components.instances = {max_instances}`, or raise the limit of mappings: \
+             `sysctl vm.max_map_count={}`, of which components may use four fifths",
+            requested.saturating_mul(5).div_ceil(4)
         )),
         _ => failure,
     }

@@ -9,7 +9,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use strowger::{Fault, FaultCode};
 use strowger_gateway::method::{MethodOutput, Methods};
-use strowger_wasm::{Change, Widening};
+use strowger_wasm::manifest::AccessChange;
+use strowger_wasm::registry::WiderAccess;
 
 use super::deployment::CallerGuard;
 use super::stats::milliseconds;
@@ -223,7 +224,10 @@ impl Components {
 
     /// Returns the row of a component after its version was replaced, with the differences in what
     /// it may do; or the reason why it was not replaced.
-    fn replaced(&self, done: Result<(String, Vec<Change>), ReplaceError>) -> Result<Value, Fault> {
+    fn replaced(
+        &self,
+        done: Result<(String, Vec<AccessChange>), ReplaceError>,
+    ) -> Result<Value, Fault> {
         match done {
             Ok((name, changes)) => {
                 let mut row = self.told(Ok(name))?;
@@ -244,18 +248,18 @@ impl Components {
     }
 }
 
-const fn widening(grant: bool) -> Widening {
+const fn widening(grant: bool) -> WiderAccess {
     match grant {
-        true => Widening::Granted,
-        false => Widening::Refused,
+        true => WiderAccess::Granted,
+        false => WiderAccess::Refused,
     }
 }
 
-fn rows(changes: &[Change]) -> Value {
+fn rows(changes: &[AccessChange]) -> Value {
     let rows = changes.iter().map(|change| {
         json!({
             "key": change.key,
-            "change": change.kind.word(),
+            "change": change.kind.name(),
             "wider": change.wider,
             "before": change.before,
             "after": change.after,

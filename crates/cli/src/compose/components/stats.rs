@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use strowger_gateway::health::{HealthRegistry, LimitUsage};
 use strowger_gateway::metrics::{MetricKind, MetricsPage};
-use strowger_wasm::Deployed;
+use strowger_wasm::registry::DeploymentStatus;
 
 use super::Components;
 
@@ -29,7 +29,12 @@ pub(crate) fn add_health(health: HealthRegistry, components: &LateComponents) ->
 }
 
 /// A metric of each component: its name, its kind, its description, and the function that reads it.
-type ComponentMetric = (&'static str, MetricKind, &'static str, fn(&Deployed) -> f64);
+type ComponentMetric = (
+    &'static str,
+    MetricKind,
+    &'static str,
+    fn(&DeploymentStatus) -> f64,
+);
 
 const EACH: [ComponentMetric; 10] = [
     (
@@ -48,7 +53,7 @@ const EACH: [ComponentMetric; 10] = [
         "strowger_component_lives_total",
         MetricKind::Counter,
         "Incarnations of a component.",
-        |one| f64::from(one.info.lives),
+        |one| f64::from(one.info.incarnations),
     ),
     (
         "strowger_component_cpu_seconds_total",
@@ -94,7 +99,7 @@ const EACH: [ComponentMetric; 10] = [
     ),
 ];
 
-fn write(list: &[Deployed], page: &mut MetricsPage) {
+fn write(list: &[DeploymentStatus], page: &mut MetricsPage) {
     for (name, kind, help, read) in EACH {
         let mut family = page.family(name, kind, help);
         for one in list {
@@ -110,7 +115,7 @@ pub(super) fn milliseconds(span: Duration) -> u64 {
 
 impl Components {
     /// Returns the row of a component in a listing.
-    pub(super) fn row(&self, one: &Deployed) -> Value {
+    pub(super) fn row(&self, one: &DeploymentStatus) -> Value {
         let info = &one.info;
         json!({
             "name": &*info.name,
@@ -120,7 +125,7 @@ impl Components {
             "calls": info.calls,
             "refused": info.refused,
             "faults": info.faults,
-            "lives": info.lives,
+            "lives": info.incarnations,
             "memory": info.memory,
             "cpu_ms": milliseconds(info.cpu),
             "heavy": info.heavy,

@@ -533,7 +533,7 @@ fn components_have_the_faults_of_the_page() {
     let said: BTreeSet<&str> = rows.iter().flat_map(|row| code(&row[0])).collect();
     // Faults carry data, so their words stand only where they are given.
     let source = page("crates/wasm/src/fault.rs");
-    let (_, words) = source.split_once("fn word(&self)").expect("it has words");
+    let (_, words) = source.split_once("fn name(&self)").expect("it has words");
     let (words, _) = words.split_once("\n    }\n").expect("it ends");
     let words = words.split("=> \"").skip(1);
     let known: BTreeSet<&str> = words.filter_map(|word| word.split('"').next()).collect();

@@ -10,12 +10,12 @@ use wasmtime::component::{ComponentNamedList, Lift, Lower, TypedFunc};
 use wasmtime::{Store, Trap};
 
 use super::{ActiveStore, Incarnation, StoreState};
-use crate::contract::Functions;
-use crate::engine::Busy;
-use crate::fault::{CallContext, Fault, FaultKind, Phase};
-use crate::guest::{Bounds, CallPlace, Guest};
+use crate::contract::ActorFunctions;
+use crate::engine::CallGuard;
+use crate::fault::{CallPhase, FailedCall, Fault, FaultKind};
+use crate::guest::{CallPlace, CpuLimits, StoreData};
 use crate::guest_threads::{JobContext, TurnClock};
-use crate::host::Permit;
+use crate::host::CapacityPermit;
 use crate::load::Image;
 
 /// A call that owns the Store.
@@ -23,50 +23,50 @@ type StoreCall<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 impl Incarnation {
     /// Creates a Store with this data, and an instance in it.
-    pub(super) async fn instantiate(&self, guest: Guest) -> Result<ActiveStore, Fault> {
+    pub(super) async fn instantiate(&self, guest: StoreData) -> Result<ActiveStore, Fault> {
         unless_killed(self.instantiate_anywhere(guest).await).await
     }
 
-    async fn instantiate_anywhere(&self, guest: Guest) -> Result<ActiveStore, Fault> {
+    async fn instantiate_anywhere(&self, guest: StoreData) -> Result<ActiveStore, Fault> {
         let image = Arc::clone(&guest.image);
         let clock = Arc::clone(&guest.clock);
         let mut store = Store::new(image.pre.engine(), guest);
         store.limiter(|guest| &mut guest.memory);
         store.epoch_deadline_callback(|mut cx| Ok(cx.data_mut().tick()));
         store.set_hostcall_fuel(image.manifest().limits.payload);
-        let (bounds, fuel) = (self.call_params.init, self.call_params.fuel);
+        let (cpu_limits, fuel) = (self.call_params.init, self.call_params.fuel);
         let waits = self.call_params.waits;
-        if !self.is_moved() && !waits {
-            let _busy = self.host.ticks().busy();
-            let armed = arm(&mut store, bounds, fuel, CallPlace::Worker);
+        if !self.runs_on_guest_threads() && !waits {
+            let _busy = self.host.ticks().begin_call();
+            let armed = arm_limits(&mut store, cpu_limits, fuel, CallPlace::Worker);
             let instance = armed.and_then(|()| image.pre.instantiate(&mut store));
             store.data_mut().end_call();
-            return bind(store, instance, &image, bounds);
+            return bind_functions(store, instance, &image, cpu_limits);
         }
-        let stack = self.own_stack();
+        let stack = self.reserve_stack();
         let fiber = waits || stack.is_some();
-        let moved = self.is_moved();
+        let moved = self.runs_on_guest_threads();
         let call = Box::pin(async move {
             let place = if moved {
                 CallPlace::Thread { fiber }
             } else {
                 CallPlace::Worker
             };
-            let armed = arm(&mut store, bounds, fuel, place);
+            let armed = arm_limits(&mut store, cpu_limits, fuel, place);
             let instance = match armed {
                 Err(error) => Err(error),
                 Ok(()) if fiber => image.pre.instantiate_async(&mut store).await,
                 Ok(()) => image.pre.instantiate(&mut store),
             };
-            let mut active = bind(store, instance, &image, bounds)?;
+            let mut active = bind_functions(store, instance, &image, cpu_limits)?;
             active.stack = stack;
             Ok(active)
         });
-        self.run(call, clock, moved, Phase::Instantiate).await?
+        self.run(call, clock, moved, CallPhase::Instantiate).await?
     }
 
     /// Returns the functions of the contract.
-    pub(super) fn functions(&self, phase: Phase) -> Result<&Functions, Fault> {
+    pub(super) fn functions(&self, phase: CallPhase) -> Result<&ActorFunctions, Fault> {
         match &self.state {
             StoreState::Active(active) => Ok(&active.functions),
             StoreState::Passivated(_) | StoreState::InCall(_) => Err(not_active(phase)),
@@ -77,7 +77,7 @@ impl Incarnation {
         &mut self,
         function: &TypedFunc<P, R>,
         params: P,
-        phase: Phase,
+        phase: CallPhase,
     ) -> Result<R, Fault>
     where
         P: ComponentNamedList + Lower + Send + Sync + 'static,
@@ -90,20 +90,20 @@ impl Incarnation {
         &mut self,
         function: &TypedFunc<P, R>,
         params: P,
-        phase: Phase,
+        phase: CallPhase,
     ) -> Result<R, Fault>
     where
         P: ComponentNamedList + Lower + Send + Sync + 'static,
         R: ComponentNamedList + Lift + Send + Sync + 'static,
     {
-        let moved = self.is_moved();
+        let moved = self.runs_on_guest_threads();
         if !self.call_params.waits && !moved {
             return self.call_now(function, params, phase);
         }
         let mut active = self.take_store(phase)?;
         let waits = self.call_params.waits;
         if moved && !waits && active.stack.is_none() {
-            active.stack = self.own_stack();
+            active.stack = self.reserve_stack();
         }
         let fiber = waits || active.stack.is_some();
         let place = if moved {
@@ -111,17 +111,17 @@ impl Incarnation {
         } else {
             CallPlace::Worker
         };
-        let (bounds, fuel) = (self.bounds(phase), self.call_params.fuel);
+        let (cpu_limits, fuel) = (self.cpu_limits(phase), self.call_params.fuel);
         let clock = Arc::clone(&active.store.data().clock);
         let function = *function;
         let call = Box::pin(async move {
             let store = &mut active.store;
-            let called = match arm(store, bounds, fuel, place) {
+            let called = match arm_limits(store, cpu_limits, fuel, place) {
                 Err(error) => Err(error),
                 Ok(()) if fiber => function.call_async(&mut *store, params).await,
                 Ok(()) => function.call(&mut *store, params),
             };
-            let called = called.map_err(|error| ended(store, phase, bounds, &error));
+            let called = called.map_err(|error| call_fault(store, phase, cpu_limits, &error));
             (active, called)
         });
         let (active, called) = self.run(call, clock, moved, phase).await?;
@@ -134,23 +134,23 @@ impl Incarnation {
         &mut self,
         function: &TypedFunc<P, R>,
         params: P,
-        phase: Phase,
+        phase: CallPhase,
     ) -> Result<R, Fault>
     where
         P: ComponentNamedList + Lower + Send + Sync + 'static,
         R: ComponentNamedList + Lift + Send + Sync + 'static,
     {
-        let (bounds, fuel) = (self.bounds(phase), self.call_params.fuel);
+        let (cpu_limits, fuel) = (self.cpu_limits(phase), self.call_params.fuel);
         let StoreState::Active(ActiveStore { store, .. }) = &mut self.state else {
             return Err(not_active(phase));
         };
-        let _busy: Busy<'_> = self.host.ticks().busy();
-        let called = match arm(store, bounds, fuel, CallPlace::Worker) {
+        let _busy: CallGuard<'_> = self.host.ticks().begin_call();
+        let called = match arm_limits(store, cpu_limits, fuel, CallPlace::Worker) {
             Ok(()) => function.call(&mut *store, params),
             Err(error) => Err(error),
         };
         store.data_mut().end_call();
-        called.map_err(|error| ended(store, phase, bounds, &error))
+        called.map_err(|error| call_fault(store, phase, cpu_limits, &error))
     }
 
     /// Runs a call that owns the Store: on a guest thread, or on this worker until it exceeds its
@@ -160,11 +160,11 @@ impl Incarnation {
         mut call: StoreCall<T>,
         clock: Arc<TurnClock>,
         moved: bool,
-        phase: Phase,
+        phase: CallPhase,
     ) -> Result<T, Fault> {
         if !moved {
             let here = poll_fn(|cx| {
-                let _busy = self.host.ticks().busy();
+                let _busy = self.host.ticks().begin_call();
                 match call.as_mut().poll(cx) {
                     Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
                     // The call may also be pending because it waits for an answer.
@@ -193,17 +193,17 @@ impl Incarnation {
     }
 
     /// Returns `true` if calls run on guest threads.
-    fn is_moved(&self) -> bool {
-        self.runtime.is_some() && (self.usage.is_heavy() || self.host.workers_are_held())
+    fn runs_on_guest_threads(&self) -> bool {
+        self.runtime.is_some() && (self.usage.is_heavy() || self.host.workers_are_occupied())
     }
 
     /// Reserves a stack for a component that never waits.
-    fn own_stack(&self) -> Option<Box<Permit>> {
-        let stack = (!self.call_params.waits).then(|| self.host.admit_stack());
+    fn reserve_stack(&self) -> Option<Box<CapacityPermit>> {
+        let stack = (!self.call_params.waits).then(|| self.host.reserve_stack());
         stack.flatten().map(Box::new)
     }
 
-    fn take_store(&mut self, phase: Phase) -> Result<ActiveStore, Fault> {
+    fn take_store(&mut self, phase: CallPhase) -> Result<ActiveStore, Fault> {
         let in_call = StoreState::InCall(match &self.state {
             StoreState::Active(active) => Arc::clone(&active.store.data().image),
             StoreState::Passivated(_) | StoreState::InCall(_) => return Err(not_active(phase)),
@@ -214,9 +214,9 @@ impl Incarnation {
         }
     }
 
-    const fn bounds(&self, phase: Phase) -> Bounds {
+    const fn cpu_limits(&self, phase: CallPhase) -> CpuLimits {
         match phase {
-            Phase::Init => self.call_params.init,
+            CallPhase::Init => self.call_params.init,
             _ => self.call_params.call,
         }
     }
@@ -231,15 +231,15 @@ pub(in crate::component) async fn unless_killed<T>(outcome: Result<T, Fault>) ->
 }
 
 /// Looks up the functions of an instance.
-fn bind(
-    mut store: Store<Guest>,
+fn bind_functions(
+    mut store: Store<StoreData>,
     instance: wasmtime::Result<wasmtime::component::Instance>,
     image: &Image,
-    bounds: Bounds,
+    cpu_limits: CpuLimits,
 ) -> Result<ActiveStore, Fault> {
-    let phase = Phase::Instantiate;
-    let instance = instance.map_err(|error| ended(&store, phase, bounds, &error))?;
-    let functions = Functions::bind(&instance, &mut store, &image.exports);
+    let phase = CallPhase::Instantiate;
+    let instance = instance.map_err(|error| call_fault(&store, phase, cpu_limits, &error))?;
+    let functions = ActorFunctions::bind(&instance, &mut store, &image.exports);
     let functions = functions.map_err(|error| Fault {
         phase,
         kind: FaultKind::Abi {
@@ -255,12 +255,17 @@ fn bind(
 
 /// Returns the fault that ended a call.
 #[cold]
-fn ended(store: &Store<Guest>, phase: Phase, bounds: Bounds, error: &wasmtime::Error) -> Fault {
+fn call_fault(
+    store: &Store<StoreData>,
+    phase: CallPhase,
+    cpu_limits: CpuLimits,
+    error: &wasmtime::Error,
+) -> Fault {
     let guest = store.data();
-    let called = CallContext {
+    let called = FailedCall {
         phase,
-        limit: bounds.cpu,
-        late: guest.late(),
+        limit: cpu_limits.cpu,
+        late: guest.exceeded_wall_limit(),
         killed: guest.was_killed(),
         refused: guest.memory.refused(),
     };
@@ -276,7 +281,7 @@ fn ended(store: &Store<Guest>, phase: Phase, bounds: Bounds, error: &wasmtime::E
     fault
 }
 
-fn not_active(phase: Phase) -> Fault {
+fn not_active(phase: CallPhase) -> Fault {
     Fault {
         phase,
         kind: FaultKind::Host {
@@ -286,13 +291,13 @@ fn not_active(phase: Phase) -> Fault {
 }
 
 /// Sets the limits of a call: time and fuel. The first tick checks its time.
-fn arm(
-    store: &mut Store<Guest>,
-    bounds: Bounds,
+fn arm_limits(
+    store: &mut Store<StoreData>,
+    cpu_limits: CpuLimits,
     fuel: u64,
     place: CallPlace,
 ) -> wasmtime::Result<()> {
-    store.data_mut().begin(bounds, place);
+    store.data_mut().begin(cpu_limits, place);
     store.set_epoch_deadline(1);
     if fuel > 0 {
         store.set_fuel(fuel)?;

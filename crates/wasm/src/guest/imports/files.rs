@@ -7,12 +7,12 @@ use wasmtime::component::LinkerInstance;
 use crate::contract::{Payload, Refusal};
 use crate::fault::LimitExceeded;
 use crate::files::GrantedDir;
-use crate::guest::Guest;
+use crate::guest::StoreData;
 
 type Outcome<T> = wasmtime::Result<(Result<T, Refusal>,)>;
-type Context<'a> = StoreContextMut<'a, Guest>;
+type Context<'a> = StoreContextMut<'a, StoreData>;
 
-pub(super) fn link(instance: &mut LinkerInstance<'_, Guest>) -> wasmtime::Result<()> {
+pub(super) fn link(instance: &mut LinkerInstance<'_, StoreData>) -> wasmtime::Result<()> {
     instance.func_wrap(
         "read",
         |mut cx: Context<'_>, (root, path, at, count): (String, String, u64, u32)| {
@@ -70,7 +70,7 @@ pub(super) fn link(instance: &mut LinkerInstance<'_, Guest>) -> wasmtime::Result
     )
 }
 
-impl Guest {
+impl StoreData {
     /// Performs an operation below a granted directory.
     fn in_granted_dir<T>(
         &mut self,
@@ -91,7 +91,7 @@ impl Guest {
         };
         if !self.granted_dirs.contains_key(name) {
             let opened = GrantedDir::open(grant).map_err(|error| {
-                if let Some(omitted) = self.usage.log().faults.take(Instant::now()) {
+                if let Some(omitted) = self.usage.log_limits().faults.take(Instant::now()) {
                     let (component, path) = (&self.env.path, grant.path.display());
                     tracing::warn!(
                         %component, %path, %error, omitted,

@@ -4,16 +4,16 @@ use wasmtime::StoreContextMut;
 use wasmtime::component::LinkerInstance;
 
 use crate::contract::{Payload, Refusal};
-use crate::guest::Guest;
-use crate::kv::Space;
+use crate::guest::StoreData;
+use crate::kv::KvSpace;
 use crate::manifest::KvGrant;
 
 type Outcome<T> = wasmtime::Result<(Result<T, Refusal>,)>;
-type Context<'a> = StoreContextMut<'a, Guest>;
+type Context<'a> = StoreContextMut<'a, StoreData>;
 /// The parameters of `swap`: the key, the expected value and the new value.
 type Swap = (String, Option<Payload>, Option<Payload>);
 
-pub(super) fn link(instance: &mut LinkerInstance<'_, Guest>) -> wasmtime::Result<()> {
+pub(super) fn link(instance: &mut LinkerInstance<'_, StoreData>) -> wasmtime::Result<()> {
     instance.func_wrap("get", |mut cx: Context<'_>, (key,): (String,)| {
         let found = cx.data_mut().space().get(&key);
         Ok((found,)) as Outcome<Option<Vec<u8>>>
@@ -51,8 +51,8 @@ pub(super) fn link(instance: &mut LinkerInstance<'_, Guest>) -> wasmtime::Result
     )
 }
 
-impl Guest {
-    fn space(&mut self) -> &Space {
+impl StoreData {
+    fn space(&mut self) -> &KvSpace {
         let name = &self.image.manifest().component.name;
         self.space.get_or_insert_with(|| self.host.kv().space(name))
     }
@@ -60,7 +60,7 @@ impl Guest {
     /// Takes one token of the write rate, and writes.
     fn write<T>(
         &mut self,
-        work: impl FnOnce(&Space, &KvGrant) -> Result<T, Refusal>,
+        work: impl FnOnce(&KvSpace, &KvGrant) -> Result<T, Refusal>,
     ) -> Result<T, Refusal> {
         let now = self.now();
         let Some(quota) = self.image.manifest().grant.kv else {

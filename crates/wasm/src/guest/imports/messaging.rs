@@ -8,18 +8,18 @@ use wasmtime::component::LinkerInstance;
 use wasmtime::{AsContextMut, StoreContextMut};
 
 use crate::contract::{Payload, Refusal};
-use crate::guest::Guest;
+use crate::guest::StoreData;
 use crate::guest::handles::HandleTarget;
 use crate::manifest::Grant;
 use crate::message::{Call, Event, Message, TimerDue};
 
 type Outcome<T> = wasmtime::Result<(Result<T, Refusal>,)>;
-type Context<'a> = StoreContextMut<'a, Guest>;
+type Context<'a> = StoreContextMut<'a, StoreData>;
 
 /// Stands for the target in log lines if only a handle is known.
-pub(super) const OTHER: &str = "the handle is of another kind";
+pub(super) const WRONG_HANDLE_KIND: &str = "the handle is of another kind";
 
-pub(super) fn link(instance: &mut LinkerInstance<'_, Guest>) -> wasmtime::Result<()> {
+pub(super) fn link(instance: &mut LinkerInstance<'_, StoreData>) -> wasmtime::Result<()> {
     instance.func_wrap("resolve", |mut cx: Context<'_>, (name,): (String,)| {
         Ok((cx.data_mut().resolve(&name),)) as Outcome<u64>
     })?;
@@ -58,7 +58,7 @@ pub(super) fn link(instance: &mut LinkerInstance<'_, Guest>) -> wasmtime::Result
     )
 }
 
-pub(super) fn link_rpc(instance: &mut LinkerInstance<'_, Guest>) -> wasmtime::Result<()> {
+pub(super) fn link_rpc(instance: &mut LinkerInstance<'_, StoreData>) -> wasmtime::Result<()> {
     instance.func_wrap_async(
         "request",
         |mut cx: Context<'_>, (target, payload): (u64, Payload)| {
@@ -75,16 +75,16 @@ async fn request(cx: &mut Context<'_>, target: u64, payload: Payload) -> Result<
     let guest = cx.data_mut();
     guest.take_send_token()?;
     let HandleTarget::Actor {
-        door,
+        entry,
         request: true,
         ..
     } = guest.handles.get(target)?
     else {
-        guest.log_denied("request", OTHER);
+        guest.log_denied("request", WRONG_HANDLE_KIND);
         return Err(Refusal::Denied);
     };
     let within = guest.image.manifest().limits.answer;
-    let waiting = (door.wait)(Call(payload), within);
+    let waiting = (entry.request)(Call(payload), within);
     guest.pause();
     let outcome = waiting.await;
     cx.data_mut().resume();
@@ -113,7 +113,7 @@ fn refused<T>(error: &SendError<T>) -> Refusal {
     }
 }
 
-impl Guest {
+impl StoreData {
     fn resolve(&mut self, name: &str) -> Result<u64, Refusal> {
         let grant = &self.image.manifest().grant;
         let send = Grant::covers(&grant.send, name);
@@ -123,9 +123,9 @@ impl Guest {
             self.log_denied("send", name);
             return Err(Refusal::Denied);
         }
-        let door = self.env.directory.find(name).ok_or(Refusal::Unknown)?;
+        let entry = self.env.directory.find(name).ok_or(Refusal::Unknown)?;
         self.handles.insert(HandleTarget::Actor {
-            door,
+            entry,
             send,
             request,
             stream,
@@ -136,13 +136,13 @@ impl Guest {
         self.take_send_token()?;
         match self.handles.get(target)? {
             HandleTarget::Actor {
-                door, send: true, ..
-            } => door
+                entry, send: true, ..
+            } => entry
                 .tell
                 .try_tell(Message(payload))
                 .map_err(|error| refused(&error)),
             _ => {
-                self.log_denied("send", OTHER);
+                self.log_denied("send", WRONG_HANDLE_KIND);
                 Err(Refusal::Denied)
             }
         }
@@ -152,10 +152,10 @@ impl Guest {
         self.take_send_token()?;
         let ask = match self.handles.get(target)? {
             HandleTarget::Actor {
-                door, send: true, ..
-            } => door.ask.clone(),
+                entry, send: true, ..
+            } => entry.ask.clone(),
             _ => {
-                self.log_denied("send", OTHER);
+                self.log_denied("send", WRONG_HANDLE_KIND);
                 return Err(Refusal::Denied);
             }
         };
@@ -196,7 +196,7 @@ impl Guest {
     fn publish(&mut self, topic: u64, payload: Payload) -> Result<u32, Refusal> {
         self.take_send_token()?;
         let HandleTarget::Topic(topic) = self.handles.get(topic)? else {
-            self.log_denied("publish", OTHER);
+            self.log_denied("publish", WRONG_HANDLE_KIND);
             return Err(Refusal::Denied);
         };
         let published = topic.publish(Event {
@@ -220,7 +220,7 @@ impl Guest {
             self.subscriptions.push((token, subscription));
             return Ok(token);
         }
-        let token = self.token();
+        let token = self.new_token();
         let subscribed = self.env.subscribe(pattern, token);
         let subscription = subscribed.map_err(|_| Refusal::Unknown)?;
         self.subscriptions.push((token, subscription));

@@ -3,16 +3,16 @@
 use wasmtime::StoreContextMut;
 use wasmtime::component::LinkerInstance;
 
-use super::messaging::OTHER;
+use super::messaging::WRONG_HANDLE_KIND;
 use crate::contract::{Payload, Refusal};
-use crate::guest::Guest;
+use crate::guest::StoreData;
 use crate::guest::handles::HandleTarget;
-use crate::message::Open;
+use crate::message::OpenStream;
 
 type Outcome<T> = wasmtime::Result<(Result<T, Refusal>,)>;
-type Context<'a> = StoreContextMut<'a, Guest>;
+type Context<'a> = StoreContextMut<'a, StoreData>;
 
-pub(super) fn link(instance: &mut LinkerInstance<'_, Guest>) -> wasmtime::Result<()> {
+pub(super) fn link(instance: &mut LinkerInstance<'_, StoreData>) -> wasmtime::Result<()> {
     instance.func_wrap(
         "open",
         |mut cx: Context<'_>, (target, payload): (u64, Payload)| {
@@ -36,16 +36,18 @@ pub(super) fn link(instance: &mut LinkerInstance<'_, Guest>) -> wasmtime::Result
     })
 }
 
-impl Guest {
+impl StoreData {
     /// Requests a stream from an actor.
     fn open(&mut self, target: u64, payload: Payload) -> Result<u64, Refusal> {
         self.take_send_token()?;
         let open = match self.handles.get(target)? {
             HandleTarget::Actor {
-                door, stream: true, ..
-            } => door.open.clone(),
+                entry,
+                stream: true,
+                ..
+            } => entry.open_stream.clone(),
             _ => {
-                self.log_denied("stream", OTHER);
+                self.log_denied("stream", WRONG_HANDLE_KIND);
                 return Err(Refusal::Denied);
             }
         };
@@ -56,8 +58,8 @@ impl Guest {
         if self.streams.len() >= limits.streams {
             return Err(Refusal::Limit);
         }
-        let token = self.token();
-        let asked = open(Open(payload), within);
+        let token = self.new_token();
+        let asked = open(OpenStream(payload), within);
         let opening = Box::pin(async move {
             match asked.await {
                 Ok(Ok(reader)) => Ok(reader.with_window(window)),

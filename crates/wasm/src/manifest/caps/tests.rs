@@ -2,16 +2,16 @@ use super::super::amounts::{self, amounts};
 use super::*;
 
 #[test]
-fn defaults_of_a_manifest_are_within_defaults_of_a_node() {
-    assert_eq!(Caps::default().check(&Manifest::new("a")), Ok(()));
+fn default_manifest_is_within_default_caps() {
+    assert_eq!(ManifestCaps::default().check(&Manifest::new("a")), Ok(()));
 }
 
 #[test]
-fn grants_beyond_the_cap_are_named_with_both_values() {
+fn grants_beyond_the_cap_are_reported_with_both_values() {
     let grant = "send = [\"audit\", \"orders.*\"]\nlog = true\nkv = {}\n\
                  files.data = { path = \"/data\", write = true }";
     let caps = format!("[grant]\n{grant}");
-    let caps: Caps = toml::from_str(&caps).expect("they are caps");
+    let caps: ManifestCaps = toml::from_str(&caps).expect("they are caps");
     let check = |grant: &str| {
         let text = format!("[component]\nname = \"a\"\n[grant]\n{grant}");
         caps.check(&Manifest::parse(&text).expect("it is a manifest"))
@@ -45,10 +45,10 @@ fn grants_beyond_the_cap_are_named_with_both_values() {
             "at most nothing (`components.caps.grant.publish`)",
         ),
     ] {
-        let said = check(beyond).expect_err(beyond).to_string();
-        assert!(said.contains(says), "{said}");
+        let text = check(beyond).expect_err(beyond).to_string();
+        assert!(text.contains(says), "{text}");
     }
-    assert_eq!(Caps::default().check(&Manifest::new("a")), Ok(()));
+    assert_eq!(ManifestCaps::default().check(&Manifest::new("a")), Ok(()));
 }
 
 /// Each amount of a manifest with its cap, an upper or lower bound, and the next value beyond it.
@@ -97,7 +97,7 @@ const UNCAPPED: [(&str, &str); 5] = [
 ];
 
 #[test]
-fn every_amount_of_a_manifest_has_a_cap_or_a_reason() {
+fn every_amount_has_a_cap_or_a_reason() {
     for (key, _) in amounts() {
         let is_capped = CAPPED.iter().any(|(capped, ..)| *capped == key);
         let is_free = UNCAPPED.iter().any(|(free, _)| *free == key);
@@ -109,11 +109,11 @@ fn every_amount_of_a_manifest_has_a_cap_or_a_reason() {
 }
 
 #[test]
-fn each_cap_is_inclusive_and_named_with_both_values() {
+fn caps_are_inclusive_and_reported_with_both_values() {
     for (key, most, beyond) in CAPPED {
         let check = |value: &str| {
             let manifest = Manifest::parse(&amounts::text(key, value));
-            Caps::default().check(&manifest.expect("it is a manifest"))
+            ManifestCaps::default().check(&manifest.expect("it is a manifest"))
         };
         assert_eq!(check(most), Ok(()), "{key}");
         if beyond.is_empty() {
@@ -129,22 +129,22 @@ fn each_cap_is_inclusive_and_named_with_both_values() {
             true => &cap,
             false => cap.split_once('.').expect("a table and a key").1,
         };
-        assert_eq!(error.name(), cap);
-        let said = error.to_string();
+        assert_eq!(error.cap_key(), cap);
+        let text = error.to_string();
         assert!(
-            said.contains(&format!("(`components.caps.{cap}`)")),
-            "{said}"
+            text.contains(&format!("(`components.caps.{cap}`)")),
+            "{text}"
         );
         let is_least = key == "restart.period" || key.contains("backoff");
         let side = if is_least { "at least" } else { "at most" };
-        assert!(said.contains(side), "{said}");
+        assert!(text.contains(side), "{text}");
         // Each cap is a key of the node's configuration, and raising it has an effect.
         let least = if is_least { "\"1us\"" } else { beyond };
         let (table, name) = match cap.split_once('.') {
             Some((table, name)) => (format!("[{table}]\n"), name),
             None => (String::new(), cap),
         };
-        let raised: Caps = toml::from_str(&format!("{table}{name} = {least}")).expect(&key);
+        let raised: ManifestCaps = toml::from_str(&format!("{table}{name} = {least}")).expect(&key);
         let asked = match key.strip_prefix("grant.files.") {
             Some(name) => format!("grant.files.x.{name}"),
             None => key.clone(),
@@ -155,28 +155,28 @@ fn each_cap_is_inclusive_and_named_with_both_values() {
 }
 
 #[test]
-fn folders_share_the_cap_and_only_those_that_are_written_to_count() {
+fn writable_directories_share_the_cap() {
     let check = |write: bool| {
         let folder = format!("path = \"x\"\nwrite = {write}\nsize = \"600MiB\"\nfiles = 6000\n");
         let text = format!(
             "[component]\nname = \"a\"\n[grant.files.a]\n{folder}[grant.files.b]\n{folder}"
         );
-        Caps::default().check(&Manifest::parse(&text).expect("it is a manifest"))
+        ManifestCaps::default().check(&Manifest::parse(&text).expect("it is a manifest"))
     };
     assert_eq!(check(false), Ok(()));
-    let said = check(true).expect_err("it is too much").to_string();
+    let text = check(true).expect_err("it is too much").to_string();
     let size = "`grant.files.size` is 1200MiB, but the node allows at most 1GiB \
                 (`components.caps.files.size`)";
-    assert_eq!(said, size);
-    let mut caps = Caps::default();
+    assert_eq!(text, size);
+    let mut caps = ManifestCaps::default();
     caps.files.size = usize::MAX;
     let folder = "path = \"x\"\nwrite = true\nfiles = 6000\n";
     let text =
         format!("[component]\nname = \"a\"\n[grant.files.a]\n{folder}[grant.files.b]\n{folder}");
     let asked = Manifest::parse(&text).expect("it is a manifest");
-    let said = caps.check(&asked).expect_err("it is too many").to_string();
+    let text = caps.check(&asked).expect_err("it is too many").to_string();
     assert!(
-        said.starts_with("`grant.files.files` is 12000, but"),
-        "{said}"
+        text.starts_with("`grant.files.files` is 12000, but"),
+        "{text}"
     );
 }

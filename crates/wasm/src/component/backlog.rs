@@ -15,21 +15,21 @@ use crate::message::MsgBody;
 
 /// A message, and the number of incarnations that ended while handling it.
 #[derive(Debug)]
-pub(super) struct FailedMessage {
+pub(super) struct FailedDelivery {
     pub(super) envelope: Envelope,
     pub(super) failures: u32,
 }
 
 /// The messages that are affected if the incarnation ends now.
 #[derive(Debug, Default)]
-pub(super) struct Affected {
+pub(super) struct AtRisk {
     /// Messages that may be handled again.
-    pub(super) retryable: Vec<FailedMessage>,
+    pub(super) retryable: Vec<FailedDelivery>,
     /// Number of messages that are lost in any case.
     pub(super) lost: u64,
 }
 
-impl Affected {
+impl AtRisk {
     pub(super) fn clear(&mut self) {
         self.retryable.clear();
         self.lost = 0;
@@ -37,23 +37,23 @@ impl Affected {
 }
 
 /// A message that an incarnation left to the next one.
-pub(super) enum Leftover {
-    Failed(FailedMessage),
+pub(super) enum Backlogged {
+    Failed(FailedDelivery),
     /// Taken out of the mailbox and not begun.
     Unbegun(MsgBody),
 }
 
 /// The messages left, in the order of their arrival.
 #[derive(Default)]
-pub(super) struct Leftovers {
-    queue: VecDeque<Leftover>,
+pub(super) struct Backlog {
+    queue: VecDeque<Backlogged>,
     /// Expiry of each counted fault. The supervisor counts in the same way, so messages are not
     /// kept if no further incarnation will handle them.
     faults: VecDeque<Instant>,
 }
 
 /// A duration that stands for "never".
-const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
+const NEVER: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 
 /// The messages that no incarnation will handle, after one ended.
 #[derive(Default)]
@@ -61,49 +61,49 @@ pub(super) struct LostMessages {
     /// Number of messages that no incarnation will handle.
     pub(super) lost: u64,
     /// Those of them that ended the maximum number of incarnations.
-    pub(super) poison: Vec<FailedMessage>,
+    pub(super) poison: Vec<FailedDelivery>,
     /// Dropped messages; the caller drops them when it holds no lock.
-    pub(super) dropped: VecDeque<Leftover>,
+    pub(super) dropped: VecDeque<Backlogged>,
 }
 
-impl Leftovers {
+impl Backlog {
     pub(super) fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
 
-    pub(super) fn next(&mut self) -> Option<Leftover> {
+    pub(super) fn next(&mut self) -> Option<Backlogged> {
         self.queue.pop_front()
     }
 
-    pub(super) fn put_back(&mut self, leftover: Leftover) {
-        self.queue.push_front(leftover);
+    pub(super) fn put_back(&mut self, backlogged: Backlogged) {
+        self.queue.push_front(backlogged);
     }
 
     /// Records the end of an incarnation: the affected messages, and those it had taken out of the
     /// mailbox.
-    pub(super) fn end(
+    pub(super) fn incarnation_failed(
         &mut self,
         rule: &RestartRule,
         now: Instant,
-        affected: Affected,
+        at_risk: AtRisk,
         waiting: Vec<MsgBody>,
     ) -> LostMessages {
         let mut lost = LostMessages {
-            lost: affected.lost,
+            lost: at_risk.lost,
             ..LostMessages::default()
         };
-        for mut failed in affected.retryable.into_iter().rev() {
+        for mut failed in at_risk.retryable.into_iter().rev() {
             failed.failures += 1;
             if failed.failures < rule.poison {
-                self.queue.push_front(Leftover::Failed(failed));
+                self.queue.push_front(Backlogged::Failed(failed));
             } else {
                 lost.lost += 1;
                 lost.poison.push(failed);
             }
         }
         // Answers, events and timers belong to one incarnation.
-        let waiting = waiting.into_iter().filter(MsgBody::outlives);
-        self.queue.extend(waiting.map(Leftover::Unbegun));
+        let waiting = waiting.into_iter().filter(MsgBody::survives_restart);
+        self.queue.extend(waiting.map(Backlogged::Unbegun));
         if self.is_last(rule, now) {
             lost.dropped = std::mem::take(&mut self.queue);
             lost.lost += lost.dropped.len() as u64;
@@ -123,7 +123,7 @@ impl Leftovers {
             return true;
         }
         let until = now.checked_add(rule.period);
-        self.faults.push_back(until.unwrap_or(now + FAR));
+        self.faults.push_back(until.unwrap_or(now + NEVER));
         false
     }
 }

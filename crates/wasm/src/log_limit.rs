@@ -8,12 +8,12 @@
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::bucket::Bucket;
 use crate::metric::AUDIT;
+use crate::token_bucket::TokenBucket;
 
 /// Maximum number of lines per second about denied operations of one component, and also about its
 /// faults; and about what is denied before a component is loaded, for all components together.
-pub(crate) const RATE: u32 = 10;
+pub(crate) const LINES_PER_SECOND: u32 = 10;
 
 /// A rate limiter for lines of one kind.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(crate) struct LineLimiter(Mutex<LimiterState>);
 #[derive(Debug)]
 struct LimiterState {
     rate: u32,
-    bucket: Bucket,
+    bucket: TokenBucket,
     omitted: u64,
 }
 
@@ -30,7 +30,7 @@ impl LineLimiter {
     pub(crate) fn new(rate: u32) -> Self {
         Self(Mutex::new(LimiterState {
             rate,
-            bucket: Bucket::new(rate),
+            bucket: TokenBucket::new(rate),
             omitted: 0,
         }))
     }
@@ -54,8 +54,8 @@ impl LineLimiter {
     /// Takes the number of omitted lines that were not reported yet, if a line is allowed now.
     fn take_omitted(&self, now: Instant) -> Option<u64> {
         let mut state = self.0.lock();
-        let told = state.omitted > 0 && state.bucket.take(now);
-        told.then(|| std::mem::take(&mut state.omitted))
+        let allowed = state.omitted > 0 && state.bucket.take(now);
+        allowed.then(|| std::mem::take(&mut state.omitted))
     }
 
     /// Takes the number of omitted lines that were not reported yet, regardless of the rate.
@@ -67,7 +67,7 @@ impl LineLimiter {
     fn set_rate(&self, rate: u32) {
         let mut state = self.0.lock();
         if state.rate != rate {
-            (state.rate, state.bucket) = (rate, Bucket::new(rate));
+            (state.rate, state.bucket) = (rate, TokenBucket::new(rate));
         }
     }
 }
@@ -89,19 +89,19 @@ impl LogLimits {
     pub(crate) fn new(component: &str, rate: u32) -> Self {
         Self {
             component: component.into(),
-            audits: LineLimiter::new(RATE),
+            audits: LineLimiter::new(LINES_PER_SECOND),
             own: LineLimiter::new(rate),
-            faults: LineLimiter::new(RATE),
+            faults: LineLimiter::new(LINES_PER_SECOND),
         }
     }
 
     /// Takes over the rate of another version for the component's own lines.
-    pub(crate) fn limit(&self, rate: u32) {
+    pub(crate) fn set_own_rate(&self, rate: u32) {
         self.own.set_rate(rate);
     }
 
     /// Reports the omitted lines at the end of an incarnation, if a line is allowed.
-    pub(crate) fn settle(&self, now: Instant) {
+    pub(crate) fn report_omitted(&self, now: Instant) {
         self.log_omitted(|limiter| limiter.take_omitted(now));
     }
 
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_omitted_is_said_by_the_next_line_or_the_last() {
+    fn omitted_lines_are_reported_by_the_next_or_last_line() {
         let limiter = LineLimiter::new(2);
         let start = Instant::now();
         let taken: Vec<_> = (0..5).map(|_| limiter.take(start)).collect();
@@ -162,7 +162,7 @@ mod tests {
     /// Calls without a rate limit, by file: no component can repeat them.
     const FREE: [(&str, usize, &str); 7] = [
         ("cache/disk.rs", 3, "once for each component that is loaded"),
-        ("guest/imports/plain.rs", 4, "its own lines, behind `own`"),
+        ("guest/imports/basics.rs", 4, "its own lines, behind `own`"),
         (
             "guest_threads.rs",
             2,
@@ -179,11 +179,11 @@ mod tests {
             3,
             "ten seconds, or a stay on guest threads, apart",
         ),
-        ("lines.rs", 3, "what was omitted"),
+        ("log_limit.rs", 3, "what was omitted"),
     ];
 
     #[test]
-    fn every_line_that_a_component_can_cause_has_a_rate() {
+    fn every_log_line_a_component_can_cause_is_rate_limited() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
         let mut free = BTreeMap::new();
         let mut calls = 0;
@@ -202,7 +202,7 @@ mod tests {
                     calls += 1;
                     // `LineLimiter::take` is the only source of this number, so the line is within
                     // the rate.
-                    if !call.contains("omitted") || name == "lines.rs" {
+                    if !call.contains("omitted") || name == "log_limit.rs" {
                         *free.entry(name.clone()).or_insert(0) += 1;
                     }
                 }

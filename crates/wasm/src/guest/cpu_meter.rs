@@ -8,12 +8,12 @@
 
 use std::time::{Duration, Instant};
 
-/// The stopwatch of the current call.
+/// The processor-time meter of the current call.
 #[derive(Debug)]
-pub(crate) struct Stopwatch {
-    bounds: Bounds,
+pub(crate) struct CpuMeter {
+    limits: CpuLimits,
     /// Time used before `since`.
-    used: Spent,
+    used: Elapsed,
     /// The moment from which time is counted.
     since: Option<ThreadInstant>,
     /// The time at which a call that may wait began or resumed.
@@ -22,7 +22,7 @@ pub(crate) struct Stopwatch {
 
 /// The bounds of a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Bounds {
+pub(crate) struct CpuLimits {
     /// Bound of processor time.
     pub(crate) cpu: Duration,
     /// Bound on the clock, while the call computes or is ready to.
@@ -31,7 +31,7 @@ pub(crate) struct Bounds {
 
 /// The time that a call has used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Spent {
+pub(crate) struct Elapsed {
     /// Processor time.
     pub(crate) cpu: Duration,
     /// Time on the clock.
@@ -40,16 +40,16 @@ pub(crate) struct Spent {
 
 /// The remaining time of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Remaining {
+pub(crate) enum TimeLeft {
     /// Processor time until the limit is reached.
     Cpu(Duration),
     /// None: the limit of processor time is reached.
-    Spent,
+    CpuExhausted,
     /// None: the bound on the clock is reached before the limit of processor time.
-    Late,
+    Overdue,
 }
 
-impl Spent {
+impl Elapsed {
     pub(crate) fn plus(self, other: Self) -> Self {
         Self {
             cpu: self.cpu + other.cpu,
@@ -58,26 +58,26 @@ impl Spent {
     }
 
     /// Returns what remains of a call that has used this time.
-    pub(crate) fn remaining_of(self, bounds: Bounds) -> Remaining {
-        let left = bounds.cpu.saturating_sub(self.cpu);
+    pub(crate) fn remaining_of(self, limits: CpuLimits) -> TimeLeft {
+        let left = limits.cpu.saturating_sub(self.cpu);
         if left.is_zero() {
-            Remaining::Spent
-        } else if self.wall >= bounds.wall {
-            Remaining::Late
+            TimeLeft::CpuExhausted
+        } else if self.wall >= limits.wall {
+            TimeLeft::Overdue
         } else {
-            Remaining::Cpu(left)
+            TimeLeft::Cpu(left)
         }
     }
 }
 
-impl Stopwatch {
+impl CpuMeter {
     pub(super) const fn new() -> Self {
         Self {
-            bounds: Bounds {
+            limits: CpuLimits {
                 cpu: Duration::ZERO,
                 wall: Duration::ZERO,
             },
-            used: Spent {
+            used: Elapsed {
                 cpu: Duration::ZERO,
                 wall: Duration::ZERO,
             },
@@ -87,42 +87,42 @@ impl Stopwatch {
     }
 
     /// Starts a call.
-    pub(super) fn begin(&mut self, bounds: Bounds, waits: bool) {
+    pub(super) fn begin(&mut self, limits: CpuLimits, waits: bool) {
         *self = Self {
-            bounds,
+            limits,
             begun: waits.then(Instant::now),
             ..Self::new()
         };
     }
 
-    pub(super) const fn bounds(&self) -> Bounds {
-        self.bounds
+    pub(super) const fn limits(&self) -> CpuLimits {
+        self.limits
     }
 
     /// Returns the time used before the last pause.
-    pub(super) const fn before(&self) -> Spent {
+    pub(super) const fn elapsed_before(&self) -> Elapsed {
         self.used
     }
 
     /// Returns the time used on this thread and before, at a tick.
-    pub(super) fn look(&mut self, now: ThreadInstant) -> Spent {
+    pub(super) fn elapsed_at(&mut self, now: ThreadInstant) -> Elapsed {
         let since = *self.since.get_or_insert(now);
         self.used.plus(now.since(since))
     }
 
-    /// Pauses the stopwatch: the call waits for another actor. `tick` is the interval of ticks; a
+    /// Pauses the meter: the call waits for another actor. `tick` is the interval of ticks; a
     /// call that saw no tick took no longer than that.
     pub(super) fn pause(&mut self, now: impl FnOnce() -> ThreadInstant, tick: Duration) {
         let more = match (self.since.take(), self.begun.take()) {
             (Some(since), _) => now().since(since),
             (None, Some(begun)) => {
                 let short = begun.elapsed().min(tick);
-                Spent {
+                Elapsed {
                     cpu: short,
                     wall: short,
                 }
             }
-            (None, None) => Spent::default(),
+            (None, None) => Elapsed::default(),
         };
         self.used = self.used.plus(more);
     }
@@ -145,12 +145,15 @@ impl ThreadInstant {
     /// Returns this moment of the current thread.
     pub(crate) fn now() -> Self {
         let clock = Instant::now();
-        Self { clock, cpu: cpu() }
+        Self {
+            clock,
+            cpu: thread_cpu_time(),
+        }
     }
 
     /// Returns the time since an earlier moment of the same thread.
-    pub(crate) fn since(self, earlier: Self) -> Spent {
-        Spent {
+    pub(crate) fn since(self, earlier: Self) -> Elapsed {
+        Elapsed {
             cpu: self.cpu.saturating_sub(earlier.cpu),
             wall: self.clock.saturating_duration_since(earlier.clock),
         }
@@ -159,7 +162,7 @@ impl ThreadInstant {
 
 /// Returns the processor time of this thread.
 #[cfg(unix)]
-fn cpu() -> Duration {
+fn thread_cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     let nanos = u32::try_from(time.tv_nsec).unwrap_or(0);
@@ -168,7 +171,7 @@ fn cpu() -> Duration {
 
 /// On other systems, returns elapsed time instead.
 #[cfg(not(unix))]
-fn cpu() -> Duration {
+fn thread_cpu_time() -> Duration {
     static START: std::sync::LazyLock<Instant> = std::sync::LazyLock::new(Instant::now);
     START.elapsed()
 }
@@ -179,74 +182,74 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    fn stopwatch(limit: Duration) -> Stopwatch {
-        let mut stopwatch = Stopwatch::new();
-        let bounds = Bounds {
+    fn cpu_meter(limit: Duration) -> CpuMeter {
+        let mut cpu_meter = CpuMeter::new();
+        let limits = CpuLimits {
             cpu: limit,
             wall: limit * 20,
         };
-        stopwatch.begin(bounds, false);
-        stopwatch
+        cpu_meter.begin(limits, false);
+        cpu_meter
     }
 
-    fn remaining(stopwatch: &mut Stopwatch, now: ThreadInstant) -> Remaining {
-        let bounds = stopwatch.bounds();
-        stopwatch.look(now).remaining_of(bounds)
+    fn remaining(cpu_meter: &mut CpuMeter, now: ThreadInstant) -> TimeLeft {
+        let limits = cpu_meter.limits();
+        cpu_meter.elapsed_at(now).remaining_of(limits)
     }
 
     #[test]
-    fn time_without_a_processor_does_not_count() {
+    fn time_off_cpu_does_not_count() {
         let start = Instant::now();
         let at = |passed: u32, used: u32| ThreadInstant {
             clock: start + MS * passed,
             cpu: MS * (100 + used),
         };
-        let mut call = stopwatch(MS * 10);
-        assert_eq!(remaining(&mut call, at(0, 0)), Remaining::Cpu(MS * 10));
-        assert_eq!(remaining(&mut call, at(4, 4)), Remaining::Cpu(MS * 6));
-        assert_eq!(remaining(&mut call, at(50, 7)), Remaining::Cpu(MS * 3));
-        assert_eq!(remaining(&mut call, at(60, 10)), Remaining::Spent);
+        let mut call = cpu_meter(MS * 10);
+        assert_eq!(remaining(&mut call, at(0, 0)), TimeLeft::Cpu(MS * 10));
+        assert_eq!(remaining(&mut call, at(4, 4)), TimeLeft::Cpu(MS * 6));
+        assert_eq!(remaining(&mut call, at(50, 7)), TimeLeft::Cpu(MS * 3));
+        assert_eq!(remaining(&mut call, at(60, 10)), TimeLeft::CpuExhausted);
     }
 
     #[test]
-    fn the_clock_is_a_second_bound() {
+    fn wall_clock_is_a_second_limit() {
         let start = Instant::now();
         let at = |passed: u32| ThreadInstant {
             clock: start + MS * passed,
             cpu: MS,
         };
-        let mut call = stopwatch(MS * 10);
-        assert_eq!(remaining(&mut call, at(0)), Remaining::Cpu(MS * 10));
-        assert_eq!(remaining(&mut call, at(199)), Remaining::Cpu(MS * 10));
-        assert_eq!(remaining(&mut call, at(200)), Remaining::Late);
+        let mut call = cpu_meter(MS * 10);
+        assert_eq!(remaining(&mut call, at(0)), TimeLeft::Cpu(MS * 10));
+        assert_eq!(remaining(&mut call, at(199)), TimeLeft::Cpu(MS * 10));
+        assert_eq!(remaining(&mut call, at(200)), TimeLeft::Overdue);
     }
 
     #[test]
-    fn time_of_waits_does_not_count_and_that_between_them_does() {
+    fn waits_do_not_count_but_time_between_them_does() {
         let start = Instant::now();
         let at = |passed: u32| ThreadInstant {
             clock: start + MS * passed,
             cpu: MS * passed,
         };
-        let mut call = stopwatch(MS * 10);
-        assert_eq!(remaining(&mut call, at(0)), Remaining::Cpu(MS * 10));
+        let mut call = cpu_meter(MS * 10);
+        assert_eq!(remaining(&mut call, at(0)), TimeLeft::Cpu(MS * 10));
         call.pause(|| at(4), MS);
         call.resume();
-        assert_eq!(remaining(&mut call, at(1000)), Remaining::Cpu(MS * 6));
+        assert_eq!(remaining(&mut call, at(1000)), TimeLeft::Cpu(MS * 6));
         call.pause(|| at(1006), MS);
         call.resume();
-        assert_eq!(remaining(&mut call, at(2000)), Remaining::Spent);
+        assert_eq!(remaining(&mut call, at(2000)), TimeLeft::CpuExhausted);
     }
 
     #[test]
-    fn what_a_call_does_before_its_first_wait_counts() {
+    fn time_before_the_first_wait_counts() {
         let nanosecond = Duration::from_nanos(1);
         for (waits, expected) in [
-            (true, Remaining::Spent),
-            (false, Remaining::Cpu(nanosecond)),
+            (true, TimeLeft::CpuExhausted),
+            (false, TimeLeft::Cpu(nanosecond)),
         ] {
-            let mut call = stopwatch(nanosecond);
-            call.begin(call.bounds(), waits);
+            let mut call = cpu_meter(nanosecond);
+            call.begin(call.limits(), waits);
             let begun = Instant::now();
             while begun.elapsed() < nanosecond * 2 {}
             call.pause(ThreadInstant::now, MS);
@@ -255,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_sleeps_uses_no_processor() {
+    fn sleeping_thread_uses_no_cpu() {
         let before = ThreadInstant::now();
         std::thread::sleep(MS * 20);
         let spent = ThreadInstant::now().since(before);
@@ -265,12 +268,15 @@ mod tests {
 
     #[test]
     fn short_calls_between_waits_add_up() {
-        let mut call = stopwatch(MS);
+        let mut call = cpu_meter(MS);
         let tick = Duration::from_micros(1);
         for _ in 0..1000 {
             call.begun = Some(Instant::now() - MS);
             call.pause(ThreadInstant::now, tick);
         }
-        assert_eq!(remaining(&mut call, ThreadInstant::now()), Remaining::Spent);
+        assert_eq!(
+            remaining(&mut call, ThreadInstant::now()),
+            TimeLeft::CpuExhausted
+        );
     }
 }

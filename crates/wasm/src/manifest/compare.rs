@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::caps::size;
-use super::grant::{FilesGrant, Grant, KvGrant, Pattern};
+use super::grant::{FilesGrant, Grant, KvGrant, NamePattern};
 use super::path::{is_below, resolve};
 
 /// A part of a grant that allows more than another grant does.
@@ -19,7 +19,7 @@ pub(crate) struct WiderPart {
     pub(crate) most: String,
 }
 
-impl Pattern {
+impl NamePattern {
     /// Returns `true` if one of `most` covers every name that this pattern covers.
     ///
     /// A single pattern has to cover all of it: a name may continue in any way, so several narrower
@@ -52,7 +52,7 @@ impl Grant {
         let mut wider = Vec::new();
         for ((key, asked), (_, most)) in self.patterns().into_iter().zip(most.patterns()) {
             let more = asked.iter().filter(|pattern| !pattern.is_within(most));
-            let more: Vec<&Pattern> = more.collect();
+            let more: Vec<&NamePattern> = more.collect();
             if !more.is_empty() {
                 wider.push(WiderPart {
                     key,
@@ -119,7 +119,7 @@ impl Grant {
     }
 
     /// Returns the lists of patterns, with their keys.
-    pub(super) fn patterns(&self) -> [(&'static str, &[Pattern]); 5] {
+    pub(super) fn patterns(&self) -> [(&'static str, &[NamePattern]); 5] {
         [
             ("grant.send", &self.send),
             ("grant.request", &self.request),
@@ -182,7 +182,7 @@ impl FilesGrant {
 }
 
 /// Formats patterns for display.
-pub(super) fn listed<'p>(patterns: impl IntoIterator<Item = &'p Pattern>) -> String {
+pub(super) fn listed<'p>(patterns: impl IntoIterator<Item = &'p NamePattern>) -> String {
     let each = patterns
         .into_iter()
         .map(|one| format!("{:?}", one.as_str()));

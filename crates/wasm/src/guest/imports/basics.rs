@@ -5,8 +5,8 @@ use std::time::SystemTime;
 use wasmtime::StoreContextMut;
 use wasmtime::component::{ComponentType, Lift, LinkerInstance, Lower};
 
-use crate::fault::{GaveUp, LimitExceeded, printable};
-use crate::guest::Guest;
+use crate::fault::{GuestAborted, LimitExceeded, printable};
+use crate::guest::StoreData;
 
 /// The severity of a log line: `log.level`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ComponentType, Lower, Lift)]
@@ -24,7 +24,7 @@ enum Level {
 }
 
 /// The levels of the contract and those of `tracing`.
-const LEVELS: [(Level, tracing::Level); 4] = [
+const LOG_LEVELS: [(Level, tracing::Level); 4] = [
     (Level::Error, tracing::Level::ERROR),
     (Level::Warn, tracing::Level::WARN),
     (Level::Info, tracing::Level::INFO),
@@ -32,23 +32,23 @@ const LEVELS: [(Level, tracing::Level); 4] = [
 ];
 
 /// Maximum number of random bytes per call.
-const RANDOM: u32 = 4096;
+const MAX_RANDOM: u32 = 4096;
 
-pub(super) fn link_log(instance: &mut LinkerInstance<'_, Guest>) -> wasmtime::Result<()> {
+pub(super) fn link_log(instance: &mut LinkerInstance<'_, StoreData>) -> wasmtime::Result<()> {
     instance.func_wrap(
         "write",
-        |mut store: StoreContextMut<'_, Guest>, (level, text): (Level, String)| {
+        |mut store: StoreContextMut<'_, StoreData>, (level, text): (Level, String)| {
             let guest = store.data_mut();
             let now = guest.now();
             let text = &*guest.last_line.insert(printable(&text));
-            let Some(omitted) = guest.usage.log().own.take(now) else {
+            let Some(omitted) = guest.usage.log_limits().own.take(now) else {
                 return Ok(());
             };
             let component = &guest.env.path;
             if omitted > 0 {
                 tracing::warn!(%component, omitted, "log lines dropped: limits.log_rate exceeded");
             }
-            let known = LEVELS.iter().find(|(own, _)| *own == level);
+            let known = LOG_LEVELS.iter().find(|(own, _)| *own == level);
             match known.map(|(_, level)| *level) {
                 Some(tracing::Level::ERROR) => tracing::error!(%component, "{text}"),
                 Some(tracing::Level::WARN) => tracing::warn!(%component, "{text}"),
@@ -60,24 +60,24 @@ pub(super) fn link_log(instance: &mut LinkerInstance<'_, Guest>) -> wasmtime::Re
     )
 }
 
-pub(super) fn link_clock(instance: &mut LinkerInstance<'_, Guest>) -> wasmtime::Result<()> {
-    instance.func_wrap("now", |store: StoreContextMut<'_, Guest>, (): ()| {
+pub(super) fn link_clock(instance: &mut LinkerInstance<'_, StoreData>) -> wasmtime::Result<()> {
+    instance.func_wrap("now", |store: StoreContextMut<'_, StoreData>, (): ()| {
         let guest = store.data();
         let since = guest.env.system.now().duration_since(guest.host.start());
         Ok((u64::try_from(since.as_nanos()).unwrap_or(u64::MAX),))
     })?;
-    instance.func_wrap("wall", |_: StoreContextMut<'_, Guest>, (): ()| {
+    instance.func_wrap("wall", |_: StoreContextMut<'_, StoreData>, (): ()| {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let nanos = since.map_or(0, |since| since.as_nanos());
         Ok((u64::try_from(nanos).unwrap_or(u64::MAX),))
     })
 }
 
-pub(super) fn link_random(instance: &mut LinkerInstance<'_, Guest>) -> wasmtime::Result<()> {
+pub(super) fn link_random(instance: &mut LinkerInstance<'_, StoreData>) -> wasmtime::Result<()> {
     instance.func_wrap(
         "bytes",
-        |_: StoreContextMut<'_, Guest>, (count,): (u32,)| {
-            if count > RANDOM {
+        |_: StoreContextMut<'_, StoreData>, (count,): (u32,)| {
+            if count > MAX_RANDOM {
                 return Err(wasmtime::Error::new(LimitExceeded("payload")));
             }
             let mut bytes = vec![0; count as usize];
@@ -88,20 +88,20 @@ pub(super) fn link_random(instance: &mut LinkerInstance<'_, Guest>) -> wasmtime:
     )
 }
 
-pub(super) fn link_config(instance: &mut LinkerInstance<'_, Guest>) -> wasmtime::Result<()> {
+pub(super) fn link_config(instance: &mut LinkerInstance<'_, StoreData>) -> wasmtime::Result<()> {
     instance.func_wrap(
         "get",
-        |store: StoreContextMut<'_, Guest>, (key,): (String,)| {
+        |store: StoreContextMut<'_, StoreData>, (key,): (String,)| {
             Ok((store.data().image.setting(&key).map(str::to_owned),))
         },
     )
 }
 
-pub(super) fn link_fault(instance: &mut LinkerInstance<'_, Guest>) -> wasmtime::Result<()> {
+pub(super) fn link_fault(instance: &mut LinkerInstance<'_, StoreData>) -> wasmtime::Result<()> {
     instance.func_wrap(
         "fail",
-        |_: StoreContextMut<'_, Guest>, (text,): (String,)| {
-            Err::<(), _>(wasmtime::Error::new(GaveUp(printable(&text))))
+        |_: StoreContextMut<'_, StoreData>, (text,): (String,)| {
+            Err::<(), _>(wasmtime::Error::new(GuestAborted(printable(&text))))
         },
     )
 }

@@ -9,25 +9,25 @@ use parking_lot::Mutex;
 use strowger::{ActorRef, AnyRef, ChildSpec, MailboxSpec, Shutdown, Strategy, Supervisor};
 use tokio::time::Instant;
 
+use super::backlog::{AtRisk, Backlog, Backlogged, LostMessages};
 use super::incarnation::{SavedState, StartParams};
-use super::leftovers::{Affected, Leftover, Leftovers, LostMessages};
-use super::{ComponentActor, over_share};
-use crate::contract::{Reason, Refusal};
+use super::{ComponentActor, over_share_fault};
+use crate::contract::{Refusal, StartReason};
 use crate::digest::Digest;
 use crate::directory::Directory;
-use crate::fault::{Fault, FaultKind, Phase};
-use crate::host::{Full, Host, Permit};
+use crate::fault::{CallPhase, Fault, FaultKind};
+use crate::host::{CapacityError, CapacityPermit, Host};
 use crate::load::Image;
-use crate::manifest::{Identity, StateMode};
+use crate::manifest::{ComponentIdentity, StateMode};
 use crate::message::{ComponentMsg, MsgBody};
 use crate::metric;
-use crate::usage::{Admission, Usage};
+use crate::usage::{Admission, ComponentUsage};
 
 /// A stage in the lifecycle of an incarnation, reported to [`ComponentArgs::on_stage`] in this
 /// order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Stage {
+pub enum LifecycleStage {
     /// Before the Store is created and `init` is called.
     PreStart,
     /// After `init`.
@@ -38,31 +38,31 @@ pub enum Stage {
     PostStop,
 }
 
-type OnStage = Box<dyn Fn(Stage) + Send + Sync>;
+type StageCallback = Box<dyn Fn(LifecycleStage) + Send + Sync>;
 
 /// A component that is ready to start, with capacity reserved at its host. Only one actor at a time
 /// can run it.
 #[derive(Clone)]
-pub struct ComponentArgs(pub(super) Arc<ComponentCell>);
+pub struct ComponentArgs(pub(super) Arc<ComponentShared>);
 
 /// The part of a component that outlives its incarnations: its code, state and stats.
-pub(super) struct ComponentCell {
+pub(super) struct ComponentShared {
     host: Host,
     directory: Directory,
     name: Arc<str>,
-    current: Mutex<Current>,
-    leftovers: Mutex<Leftovers>,
+    current: Mutex<CurrentVersion>,
+    backlog: Mutex<Backlog>,
     stats: ComponentStats,
-    usage: Arc<Usage>,
-    on_stage: Option<OnStage>,
+    usage: Arc<ComponentUsage>,
+    on_stage: Option<StageCallback>,
 }
 
 /// The version, state and permit that the next incarnation starts with.
-struct Current {
+struct CurrentVersion {
     image: Arc<Image>,
     /// The reserved capacity at the host; `None` while the component is passivated.
-    permit: Option<Permit>,
-    lives: u32,
+    permit: Option<CapacityPermit>,
+    incarnations: u32,
     saved: Option<SavedState>,
     fault: Option<Fault>,
 }
@@ -93,11 +93,11 @@ pub struct ComponentInfo {
     /// Number of messages given up because each of them ended the maximum number of incarnations.
     pub poison: u64,
     /// Number of incarnations started.
-    pub lives: u32,
+    pub incarnations: u32,
     /// Size of all memories of the component after the latest call, in bytes.
     pub memory: usize,
     /// `true` if the component is passivated: only its state is kept until the next message.
-    pub passive: bool,
+    pub passivated: bool,
     /// Processor time of all incarnations. It is measured on guest threads. On workers it is
     /// sampled: a call that sees a tick stands for the calls before it that saw none.
     pub cpu: Duration,
@@ -118,37 +118,41 @@ impl fmt::Debug for ComponentArgs {
     }
 }
 
-impl fmt::Debug for ComponentCell {
+impl fmt::Debug for ComponentShared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Component({})", self.name)
     }
 }
 
 impl ComponentArgs {
-    pub(crate) fn new(host: Host, image: Arc<Image>, directory: Directory) -> Result<Self, Full> {
-        let permit = host.admit(image.waits())?;
-        let Identity { name, .. } = &image.manifest().component;
-        let usage = Usage::new(name, &image.manifest().limits, host.limits());
-        Ok(Self(Arc::new(ComponentCell {
+    pub(crate) fn new(
+        host: Host,
+        image: Arc<Image>,
+        directory: Directory,
+    ) -> Result<Self, CapacityError> {
+        let permit = host.reserve_instance(image.waits())?;
+        let ComponentIdentity { name, .. } = &image.manifest().component;
+        let usage = ComponentUsage::new(name, &image.manifest().limits, host.limits());
+        Ok(Self(Arc::new(ComponentShared {
             host,
             directory,
             usage: Arc::new(usage),
             name: Arc::from(image.manifest().component.name.as_str()),
-            current: Mutex::new(Current {
+            current: Mutex::new(CurrentVersion {
                 image,
                 permit: Some(permit),
-                lives: 0,
+                incarnations: 0,
                 saved: None,
                 fault: None,
             }),
-            leftovers: Mutex::default(),
+            backlog: Mutex::default(),
             stats: ComponentStats::default(),
             on_stage: None,
         })))
     }
 
     /// Returns the running version, or the last one that ran.
-    pub(crate) fn running(&self) -> Arc<Image> {
+    pub(crate) fn running_image(&self) -> Arc<Image> {
         self.0.image()
     }
 
@@ -158,9 +162,9 @@ impl ComponentArgs {
     /// # Panics
     /// If the component was started already.
     #[must_use]
-    pub fn on_stage(mut self, callback: impl Fn(Stage) + Send + Sync + 'static) -> Self {
-        let cell = Arc::get_mut(&mut self.0).expect("nobody has it before the start");
-        cell.on_stage = Some(Box::new(callback));
+    pub fn on_stage(mut self, callback: impl Fn(LifecycleStage) + Send + Sync + 'static) -> Self {
+        let shared = Arc::get_mut(&mut self.0).expect("not started yet");
+        shared.on_stage = Some(Box::new(callback));
         self
     }
 
@@ -179,13 +183,15 @@ impl ComponentArgs {
         let image = self.0.image();
         let manifest = image.manifest();
         let rule = &manifest.restart;
-        let actor = ChildSpec::new::<ComponentActor>(GUEST, self.clone())
+        let actor = ChildSpec::new::<ComponentActor>(ACTOR_KEY, self.clone())
             .restart(rule.restart())
             .mailbox(MailboxSpec::bounded(manifest.limits.mailbox))
-            .shutdown(Shutdown::Graceful(manifest.limits.deadline * 4 + GRACE));
+            .shutdown(Shutdown::Graceful(
+                manifest.limits.deadline * 4 + STOP_GRACE,
+            ));
         let supervisor = Supervisor::new(Strategy::OneForOne)
             .intensity(rule.intensity, rule.period)
-            .backoff(rule.pauses())
+            .backoff(rule.backoff_spec())
             .child(actor);
         ChildSpec::supervisor(Arc::clone(&self.0.name), supervisor)
             .restart(strowger::Restart::Temporary)
@@ -195,7 +201,7 @@ impl ComponentArgs {
     /// [`ComponentArgs::child`] describes.
     #[must_use]
     pub fn find(system: &strowger::ActorSystem, child: &AnyRef) -> Option<ActorRef<ComponentMsg>> {
-        let path = format!("{}/{GUEST}", child.path());
+        let path = format!("{}/{ACTOR_KEY}", child.path());
         system.find(path.as_str())?.downcast()
     }
 
@@ -219,9 +225,9 @@ impl ComponentArgs {
             refused: refused.load(Ordering::Relaxed),
             faults: faults.load(Ordering::Relaxed),
             poison: poison.load(Ordering::Relaxed),
-            lives: current.lives,
+            incarnations: current.incarnations,
             memory: memory.load(Ordering::Relaxed),
-            passive: current.permit.is_none(),
+            passivated: current.permit.is_none(),
             cpu: usage.cpu(),
             heavy: usage.is_heavy(),
             throttled,
@@ -232,9 +238,9 @@ impl ComponentArgs {
 }
 
 /// The key of a component's actor below its supervisor.
-const GUEST: &str = "guest";
+const ACTOR_KEY: &str = "guest";
 /// Time that a component has to stop, in addition to the limits of its calls.
-const GRACE: Duration = Duration::from_secs(1);
+const STOP_GRACE: Duration = Duration::from_secs(1);
 
 fn store_failed() -> FaultKind {
     FaultKind::Host {
@@ -242,7 +248,7 @@ fn store_failed() -> FaultKind {
     }
 }
 
-impl ComponentCell {
+impl ComponentShared {
     pub(super) const fn host(&self) -> &Host {
         &self.host
     }
@@ -260,7 +266,7 @@ impl ComponentCell {
         Arc::clone(&self.current.lock().image)
     }
 
-    pub(super) fn stage(&self, stage: Stage) {
+    pub(super) fn report_stage(&self, stage: LifecycleStage) {
         if let Some(callback) = &self.on_stage {
             callback(stage);
         }
@@ -276,12 +282,12 @@ impl ComponentCell {
             }
             Arc::clone(&current.image)
         };
-        let permit = match self.host.admit(image.waits()) {
+        let permit = match self.host.reserve_instance(image.waits()) {
             Ok(permit) => permit,
             Err(full) => {
                 if let Some(omitted) = self.take_log_line() {
                     let component = self.name();
-                    tracing::warn!(component, %full, omitted, "waiting for mailbox space");
+                    tracing::warn!(component, %full, omitted, "waiting for capacity at the host");
                 }
                 self.host.wait_for_capacity(image.waits()).await
             }
@@ -292,14 +298,14 @@ impl ComponentCell {
     /// Asks the rate limiter for a log line about a fault; returns the number of lines omitted
     /// before it.
     pub(super) fn take_log_line(&self) -> Option<u64> {
-        self.usage.log().faults.take(Instant::now())
+        self.usage.log_limits().faults.take(Instant::now())
     }
 
     /// Returns the processor usage of all incarnations, for a new one. Fails if the component is
     /// banned for exceeding its share.
-    pub(super) fn usage(&self) -> Result<Arc<Usage>, Fault> {
+    pub(super) fn usage(&self) -> Result<Arc<ComponentUsage>, Fault> {
         if self.usage.is_banned() {
-            return Err(over_share());
+            return Err(over_share_fault());
         }
         Ok(Arc::clone(&self.usage))
     }
@@ -310,7 +316,7 @@ impl ComponentCell {
     }
 
     /// Releases the reserved capacity.
-    pub(super) fn passivated(&self) {
+    pub(super) fn release_capacity(&self) {
         let permit = self.current.lock().permit.take();
         drop(permit);
         self.set_memory(0);
@@ -321,26 +327,30 @@ impl ComponentCell {
     /// same tokens.
     pub(super) fn next_incarnation(&self) -> (Arc<Image>, StartParams, u64) {
         let mut current = self.current.lock();
-        let reason = if current.lives == 0 {
-            Reason::Fresh
+        let reason = if current.incarnations == 0 {
+            StartReason::Fresh
         } else {
-            Reason::Restart
+            StartReason::Restart
         };
         let start = StartParams {
             reason,
-            attempt: current.lives,
+            attempt: current.incarnations,
             saved: current.saved.clone(),
         };
-        current.lives = current.lives.saturating_add(1);
-        let tokens = (u64::from(current.lives) << 32) | 1;
+        current.incarnations = current.incarnations.saturating_add(1);
+        let tokens = (u64::from(current.incarnations) << 32) | 1;
         (Arc::clone(&current.image), start, tokens)
     }
 
     /// Returns the start parameters of an incarnation that does not follow a fault.
-    pub(super) fn start(&self, reason: Reason, saved: Option<SavedState>) -> StartParams {
+    pub(super) fn start_params(
+        &self,
+        reason: StartReason,
+        saved: Option<SavedState>,
+    ) -> StartParams {
         StartParams {
             reason,
-            attempt: self.current.lock().lives,
+            attempt: self.current.lock().incarnations,
             saved,
         }
     }
@@ -353,7 +363,7 @@ impl ComponentCell {
         }
         let state = self.host.kv().space(&self.name).saved_state();
         state.map_err(|_| Fault {
-            phase: Phase::Init,
+            phase: CallPhase::Init,
             kind: store_failed(),
         })
     }
@@ -367,11 +377,9 @@ impl ComponentCell {
             let space = self.host.kv().space(&self.name);
             let written = space.save_state(*version, state, quota);
             written.map_err(|refusal| Fault {
-                phase: Phase::Snapshot,
+                phase: CallPhase::Snapshot,
                 kind: match refusal {
-                    Refusal::Limit => FaultKind::Quota {
-                        octets: state.len(),
-                    },
+                    Refusal::Limit => FaultKind::Quota { size: state.len() },
                     _ => store_failed(),
                 },
             })?;
@@ -381,13 +389,13 @@ impl ComponentCell {
     }
 
     /// Records that another version runs from now on.
-    pub(super) fn set_version(&self, image: Arc<Image>, permit: Permit) {
+    pub(super) fn set_version(&self, image: Arc<Image>, permit: CapacityPermit) {
         let limits = &image.manifest().limits;
         self.usage.set_limits(limits, self.host.limits());
         let mut current = self.current.lock();
         current.image = image;
         current.permit = Some(permit);
-        current.lives = current.lives.saturating_add(1);
+        current.incarnations = current.incarnations.saturating_add(1);
     }
 
     /// Discards the saved state.
@@ -401,13 +409,16 @@ impl ComponentCell {
         &self,
         fault: &Fault,
         now: Instant,
-        affected: Affected,
+        at_risk: AtRisk,
         waiting: Vec<MsgBody>,
     ) -> u64 {
         self.record_fault(fault);
         let image = self.image();
         let rule = &image.manifest().restart;
-        let ended = self.leftovers.lock().end(rule, now, affected, waiting);
+        let ended = self
+            .backlog
+            .lock()
+            .incarnation_failed(rule, now, at_risk, waiting);
         let LostMessages {
             lost,
             poison,
@@ -418,12 +429,12 @@ impl ComponentCell {
         // letter.
         if rule.poison > 1 {
             for failed in &poison {
-                let Some(omitted) = self.usage.log().faults.take(now) else {
+                let Some(omitted) = self.usage.log_limits().faults.take(now) else {
                     continue;
                 };
-                let (component, lives) = (&*self.name, failed.failures);
-                let octets = failed.envelope.payload.len();
-                tracing::warn!(component, lives, octets, %fault, omitted, "message dropped");
+                let (component, incarnations) = (&*self.name, failed.failures);
+                let bytes = failed.envelope.payload.len();
+                tracing::warn!(component, incarnations, bytes, %fault, omitted, "message dropped");
             }
             let count = poison.len() as u64;
             self.stats.poison.fetch_add(count, Ordering::Relaxed);
@@ -433,17 +444,17 @@ impl ComponentCell {
     }
 
     /// Returns `true` if earlier incarnations left messages to handle.
-    pub(super) fn has_leftovers(&self) -> bool {
-        !self.leftovers.lock().is_empty()
+    pub(super) fn has_backlog(&self) -> bool {
+        !self.backlog.lock().is_empty()
     }
 
     /// Takes the next message that was left.
-    pub(super) fn next_leftover(&self) -> Option<Leftover> {
-        self.leftovers.lock().next()
+    pub(super) fn next_backlogged(&self) -> Option<Backlogged> {
+        self.backlog.lock().next()
     }
 
-    pub(super) fn put_back(&self, leftover: Leftover) {
-        self.leftovers.lock().put_back(leftover);
+    pub(super) fn put_back(&self, backlogged: Backlogged) {
+        self.backlog.lock().put_back(backlogged);
     }
 
     pub(super) fn record_fault(&self, fault: &Fault) {

@@ -26,11 +26,11 @@ fn names() -> Vec<String> {
     texts(&["a", "b", ".", "*", "z"], 4)
 }
 
-fn pattern() -> impl Strategy<Value = Pattern> {
-    "[ab.]{0,3}\\*?".prop_filter_map("it is empty", |text| Pattern::new(text).ok())
+fn pattern() -> impl Strategy<Value = NamePattern> {
+    "[ab.]{0,3}\\*?".prop_filter_map("it is empty", |text| NamePattern::new(text).ok())
 }
 
-fn patterns() -> impl Strategy<Value = Vec<Pattern>> {
+fn patterns() -> impl Strategy<Value = Vec<NamePattern>> {
     vec(pattern(), 0..4)
 }
 
@@ -92,7 +92,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn patterns_are_within_iff_every_name_that_they_cover_is_covered(
+    fn patterns_are_within_iff_all_their_names_are_covered(
         asked in patterns(), most in patterns(),
     ) {
         let within = asked.iter().all(|pattern| pattern.is_within(&most));
@@ -103,7 +103,7 @@ proptest! {
     }
 
     #[test]
-    fn folders_are_within_iff_everything_that_they_allow_is_allowed(
+    fn directories_are_within_iff_all_their_access_is_allowed(
         asked in files(), most in files(),
     ) {
         let of = |files| Grant { files, ..Grant::default() };
@@ -116,7 +116,7 @@ proptest! {
     }
 
     #[test]
-    fn being_within_is_an_order(a in grant(), b in grant(), c in grant()) {
+    fn is_within_is_a_preorder(a in grant(), b in grant(), c in grant()) {
         prop_assert!(a.is_within(&a), "of itself");
         prop_assert!(Grant::default().is_within(&a), "nothing is within everything");
         if a.is_within(&b) && b.is_within(&c) {
@@ -137,7 +137,7 @@ fn wider_parts(asked: &str, most: &str) -> Vec<&'static str> {
 }
 
 #[test]
-fn what_reads_alike_is_told_apart() {
+fn similar_grants_are_distinguished() {
     for (asked, most, key) in [
         ("send = [\"*\"]", "send = [\"a*\"]", "grant.send"),
         ("send = [\"a*\"]", "send = [\"a\"]", "grant.send"),
@@ -190,7 +190,7 @@ fn what_reads_alike_is_told_apart() {
 }
 
 #[test]
-fn other_names_for_the_same_are_no_more() {
+fn equivalent_grants_are_not_wider() {
     for (asked, most) in [
         ("send = [\"ab\", \"a\"]", "send = [\"a*\"]"),
         ("send = [\"a\", \"a\", \"b\"]", "send = [\"b\", \"a\"]"),
