@@ -221,8 +221,8 @@ impl Client {
         }
     }
 
-    /// Calls a method and reads its rows one by one, as they arrive. The node sends at most 256 rows
-    /// ahead of the reader.
+    /// Calls a method and reads its rows one by one, as they arrive. The node sends at most 256
+    /// rows ahead of the reader.
     ///
     /// # Errors
     /// Returns an error if the call cannot be sent.

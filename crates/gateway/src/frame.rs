@@ -195,7 +195,7 @@ pub enum FrameErrorKind {
     TooLong {
         /// The announced length.
         length: u64,
-        /// The limit.
+        /// Maximum size of a frame, in bytes.
         limit: usize,
     },
     /// The kind of the frame is unknown.

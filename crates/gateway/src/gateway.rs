@@ -35,7 +35,7 @@ pub enum OpenError {
     /// The path exists and is not a socket.
     #[error("socket {}: exists and is not a socket", path.display())]
     NotASocket {
-        /// The path.
+        /// Path of the control socket.
         path: PathBuf,
     },
     /// The system refused to create the socket.
@@ -49,7 +49,7 @@ pub enum OpenError {
     /// The system refused to listen on an address.
     #[error("cannot listen on {address}: {source}")]
     Bind {
-        /// The address.
+        /// Address that could not be bound.
         address: SocketAddr,
         /// The error of the system.
         source: io::Error,
@@ -57,13 +57,13 @@ pub enum OpenError {
     /// The address is not a loopback address, and the connection would not be encrypted.
     #[error("{address} must be a loopback address, because traffic is not encrypted")]
     NotLoopback {
-        /// The address.
+        /// Address that is not a loopback address.
         address: SocketAddr,
     },
     /// Every local user can reach the address, and no token is configured.
     #[error("{address} needs a token, because every user of this host can connect")]
     NoToken {
-        /// The address.
+        /// Address that was to be listened on.
         address: SocketAddr,
     },
     /// The tokens conflict with one another.
@@ -91,8 +91,8 @@ impl Gateway {
     /// A stale socket left by a process that has ended is replaced; a live one is not.
     ///
     /// # Errors
-    /// Returns an error if the socket cannot be opened, another process listens on it, or the system
-    /// is shutting down.
+    /// Returns an error if the socket cannot be opened, another process listens on it, or the
+    /// system is shutting down.
     pub async fn open(
         system: &ActorSystem,
         path: impl Into<PathBuf>,

@@ -11,17 +11,17 @@ use wasmtime::Trap;
 pub enum CallPhase {
     /// Instantiation: memories and start functions.
     Instantiate,
-    /// `actor.init`.
+    /// The export `actor.init`.
     Init,
-    /// `actor.handle`.
+    /// The export `actor.handle`.
     Handle,
-    /// `batch.handle`.
+    /// The export `batch.handle`.
     Batch,
     /// `stateful.snapshot` and `stateful.version`.
     Snapshot,
-    /// `actor.health`.
+    /// The export `actor.health`.
     Health,
-    /// `actor.stop`.
+    /// The export `actor.stop`.
     Stop,
 }
 
@@ -101,7 +101,7 @@ pub enum FaultKind {
     /// value.
     #[error("violated the component model: {text}")]
     Abi {
-        /// A description.
+        /// Description of the violation.
         text: String,
     },
     /// The component reported that it cannot continue: an error from `init` or `health`.
@@ -123,7 +123,7 @@ pub enum FaultKind {
     /// The host could not do its part.
     #[error("host error: {text}")]
     Host {
-        /// A description.
+        /// Description of the failure.
         text: String,
     },
 }

@@ -42,13 +42,13 @@ pub enum KvError {
     /// Another process uses the store.
     #[error("the component store {path} is in use by another process")]
     Locked {
-        /// The directory.
+        /// Directory of the store.
         path: PathBuf,
     },
     /// The system refuses access, or the content cannot be read.
     #[error("cannot use the component store {path}: {why}")]
     Unusable {
-        /// The directory.
+        /// Directory of the store.
         path: PathBuf,
         /// The error message of the database.
         why: String,

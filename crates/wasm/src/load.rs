@@ -41,7 +41,7 @@ pub enum LoadError {
     Signature {
         /// The signer that the manifest names: its key, with the name that the host has for it.
         signer: String,
-        /// The flaw.
+        /// The flaw of the signature.
         why: &'static str,
     },
     /// The host trusts certain signers, and the manifest names none of them.
@@ -93,7 +93,7 @@ pub enum LoadError {
     Unfit {
         /// The key of the manifest.
         key: &'static str,
-        /// The interface.
+        /// Interface that the component does not export.
         interface: &'static str,
     },
     /// The compilation, including the wait for others, took longer than the host allows.
@@ -105,7 +105,7 @@ pub enum LoadError {
     /// The host cannot run the component.
     #[error("the host cannot run the component: {text}")]
     Host {
-        /// The reason.
+        /// Description by the engine.
         text: String,
     },
 }
@@ -114,7 +114,7 @@ pub enum LoadError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeniedImport {
-    /// The import.
+    /// Name of the import.
     pub import: String,
     /// The grant that is missing, or the change that the component needs.
     pub needs: &'static str,
@@ -161,7 +161,7 @@ pub struct Inspection {
     pub imports: Vec<(String, Option<&'static str>)>,
     /// The grants of the manifest, used or not.
     pub grants: Vec<(&'static str, String)>,
-    /// The exports.
+    /// Names of the exports.
     pub exports: Vec<String>,
     /// The engine on which it runs.
     pub engine: &'static str,

@@ -61,10 +61,10 @@ use crate::signature::{Signature, SignerKey, Statement};
 pub struct Manifest {
     /// The identity of the component.
     pub component: ComponentIdentity,
-    /// Its limits.
+    /// Limits of the component.
     #[serde(default)]
     pub limits: ComponentLimits,
-    /// Its grants.
+    /// Capabilities granted to the component.
     #[serde(default)]
     pub grant: Grant,
     /// The values that the component reads through `config`, in any form.
@@ -169,7 +169,7 @@ pub struct RestartRule {
     /// immediate.
     #[serde(deserialize_with = "strowger::deserialize_duration")]
     pub backoff: Duration,
-    /// Maximum backoff.
+    /// Maximum delay before a restart.
     #[serde(deserialize_with = "strowger::deserialize_duration")]
     pub backoff_max: Duration,
     /// Number of incarnations that a message may end before it becomes a dead letter; until then
@@ -186,7 +186,7 @@ pub enum RestartKind {
     Permanent,
     /// After a fault.
     Transient,
-    /// Never.
+    /// The component is never restarted.
     Temporary,
 }
 
@@ -309,9 +309,9 @@ pub enum ManifestError {
     Range {
         /// The key, with its table.
         key: &'static str,
-        /// The value.
+        /// Value as written in the manifest.
         value: String,
-        /// The range.
+        /// Range of allowed values.
         range: &'static str,
     },
 }

@@ -49,7 +49,7 @@ impl Request for OpenStream {
 /// messages have this type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// The topic.
+    /// Topic that the event was published to.
     pub topic: Arc<str>,
     /// The published payload.
     pub payload: Payload,

@@ -76,19 +76,19 @@ pub enum RegistryError {
     /// A component of this name is running; it can be upgraded, but not deployed.
     #[error("the component {name:?} is already running")]
     Taken {
-        /// The name.
+        /// Name that is taken.
         name: Arc<str>,
     },
     /// There is no component of this name.
     #[error("no component {name:?}")]
     Unknown {
-        /// The name.
+        /// Name that no component has.
         name: Arc<str>,
     },
     /// There is no previous version.
     #[error("the component {name:?} has no previous version")]
     First {
-        /// The name.
+        /// Name of the component.
         name: Arc<str>,
     },
     /// The other version has wider access than the running one, and that was not granted.
@@ -97,7 +97,7 @@ pub enum RegistryError {
         describe_wider(.changes)
     )]
     Wider {
-        /// The name.
+        /// Name of the component.
         name: Arc<str>,
         /// All differences, including those that are not wider.
         changes: Vec<AccessChange>,

@@ -45,7 +45,7 @@ pub enum TokenError {
     /// Two tokens have the same name, so their audit records would be ambiguous.
     #[error("two tokens have the name {name}")]
     DuplicateName {
-        /// The name.
+        /// Name that two tokens share.
         name: Arc<str>,
     },
     /// Two tokens have the same secret, so their clients would be ambiguous.

@@ -22,7 +22,7 @@ use crate::access::{AuditGuard, Caller, Operation};
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ToolEffect {
-    /// Only reads.
+    /// The tool only reads.
     Reads,
     /// Adds, but removes nothing.
     Adds,
@@ -182,26 +182,26 @@ pub struct ToolOutput {
 #[serde(rename_all = "lowercase", tag = "kind")]
 #[non_exhaustive]
 pub enum ToolContent {
-    /// Text.
+    /// Text for the model.
     Text {
-        /// The text.
+        /// The text itself, without a limit of its own.
         text: String,
     },
-    /// A picture.
+    /// A picture, sent in base64.
     Image {
         /// The picture in base64.
         data: String,
         /// The media type, such as `image/png`.
         mime: String,
     },
-    /// A sound.
+    /// A sound, sent in base64.
     Audio {
         /// The sound in base64.
         data: String,
         /// The media type, such as `audio/wav`.
         mime: String,
     },
-    /// Other bytes.
+    /// Bytes of any other type, sent in base64.
     Blob {
         /// The bytes in base64.
         data: String,
@@ -247,7 +247,7 @@ impl ToolOutput {
         }
     }
 
-    /// Appends text.
+    /// Appends a block of text.
     #[must_use]
     pub fn with_text(mut self, text: impl Into<String>) -> Self {
         self.content.push(ToolContent::Text { text: text.into() });

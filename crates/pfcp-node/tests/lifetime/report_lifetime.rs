@@ -441,7 +441,7 @@ async fn session_that_its_peer_does_not_know_ends() {
         }
         let is_over = async {
             while bench.node.session(session).is_some() {
-                tokio::time::sleep(Duration::from_millis(2)).await;
+                tokio::task::yield_now().await;
             }
         };
         request = tokio::select! {

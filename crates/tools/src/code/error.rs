@@ -48,7 +48,7 @@ pub enum CodeError {
 pub struct ThrownValue {
     /// The name of the error; empty if the value is not an `Error`.
     pub name: String,
-    /// Its message.
+    /// Message of the error, as thrown.
     pub message: String,
     /// The stack trace, one line per call.
     pub stack: String,
@@ -92,17 +92,17 @@ impl fmt::Display for ThrownValue {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CodeLimit {
-    /// Computing time.
+    /// Processor time of the run.
     Time,
     /// Total time, including waits.
     Deadline,
-    /// Memory.
+    /// Memory of the realm.
     Memory,
-    /// Stack depth.
+    /// Depth of the stack.
     Stack,
     /// Pending promise jobs.
     Jobs,
-    /// Console output.
+    /// Bytes written to the console.
     Output,
     /// Size of the result, or of the arguments of a function call.
     Result,
@@ -111,7 +111,7 @@ pub enum CodeLimit {
 }
 
 impl CodeLimit {
-    /// All limits.
+    /// All limits, in the order of their names in documents.
     pub const ALL: [Self; 8] = [
         Self::Time,
         Self::Deadline,
@@ -200,7 +200,7 @@ impl CodeLimit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ExceededLimit {
-    /// The limit.
+    /// The limit that was exceeded.
     pub limit: CodeLimit,
     /// Its value: milliseconds, bytes or jobs.
     pub value: u64,

@@ -13,7 +13,7 @@ use super::spec::CodeBudget;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Deserialize)]
 #[non_exhaustive]
 pub enum Language {
-    /// JavaScript.
+    /// JavaScript, as QuickJS runs it.
     #[default]
     #[serde(rename = "js")]
     JavaScript,
@@ -28,7 +28,7 @@ pub enum Language {
 /// if it exceeds a limit, and with [`CodeError::Full`] if too many runs wait.
 #[derive(Debug, Clone, Default)]
 pub struct ExecuteRequest {
-    /// The code.
+    /// Source text to run.
     pub code: String,
     /// The language of the code.
     pub language: Language,
@@ -109,15 +109,15 @@ pub struct RunResult {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ConsoleLevel {
-    /// `console.debug`.
+    /// Line written by `console.debug`.
     Debug,
-    /// `console.log`.
+    /// Line written by `console.log`.
     Log,
-    /// `console.info`.
+    /// Line written by `console.info`.
     Info,
-    /// `console.warn`.
+    /// Line written by `console.warn`.
     Warn,
-    /// `console.error`.
+    /// Line written by `console.error`.
     Error,
 }
 
@@ -160,7 +160,7 @@ pub struct ConsoleLine {
 /// of the run gets an incomplete stream.
 #[derive(Debug, Clone, Default)]
 pub struct FollowRunRequest {
-    /// The run.
+    /// The run to start and follow.
     pub execute: ExecuteRequest,
     /// Names of functions that the follower implements; the code finds them in `fns` beside the
     /// granted ones. Each call arrives as [`RunEvent::Called`] and waits for its

@@ -41,11 +41,11 @@ pub trait CodeRealm: fmt::Debug + Send {
 /// A step to perform in a realm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CodeStep<'a> {
-    /// Run JavaScript.
+    /// Runs a script in JavaScript.
     Script {
         /// The name of the script in stack traces.
         name: &'a str,
-        /// The source.
+        /// Source text of the script.
         code: &'a str,
     },
     /// Call a global function.

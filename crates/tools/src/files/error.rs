@@ -13,15 +13,15 @@ pub enum FileError {
     /// A rule forbids the call; nothing was changed.
     #[error("`{path}` {} (rule: {})", .rule.message(), .rule.name())]
     Refused {
-        /// The path.
+        /// Path as the caller gave it.
         path: String,
-        /// The rule.
+        /// The rule that forbids it.
         rule: FileRule,
     },
     /// A limit forbids the call; nothing was changed.
     #[error("`{path}` {} (rule: {})", .rule.limit_message(*.limit, *.used, *.wanted), .rule.name())]
     Limit {
-        /// The path.
+        /// Path as the caller gave it.
         path: String,
         /// The rule that sets the limit.
         rule: FileRule,
@@ -35,7 +35,7 @@ pub enum FileError {
     /// The entry does not exist.
     #[error("`{path}`: no such file or directory")]
     NotFound {
-        /// The path.
+        /// Path as the caller gave it.
         path: String,
     },
     /// The entry already exists.
@@ -47,25 +47,25 @@ pub enum FileError {
     /// The entry is a directory, but the call needs a file.
     #[error("`{path}` is a directory")]
     IsDirectory {
-        /// The directory.
+        /// Path of the directory.
         path: String,
     },
     /// The entry is not a directory.
     #[error("`{path}` is not a directory")]
     NotDirectory {
-        /// The path.
+        /// Path that is not a directory.
         path: String,
     },
     /// The directory is not empty, and its removal was not recursive.
     #[error("`{path}` is not empty")]
     NotEmpty {
-        /// The directory.
+        /// Path of the directory.
         path: String,
     },
     /// The file is not UTF-8.
     #[error("`{path}` is not UTF-8 (at byte {at})")]
     NotText {
-        /// The file.
+        /// Path of the file.
         path: String,
         /// Offset of the first byte that is not valid UTF-8.
         at: usize,
@@ -73,7 +73,7 @@ pub enum FileError {
     /// The text to replace does not occur exactly once.
     #[error("`{path}`: edit {edit} matches {matches} times instead of once")]
     NotOnce {
-        /// The file.
+        /// Path of the file.
         path: String,
         /// Index of the edit, from 0.
         edit: usize,
@@ -85,7 +85,7 @@ pub enum FileError {
     InvalidPattern {
         /// The pattern as given.
         pattern: String,
-        /// The reason.
+        /// The flaw of the pattern.
         reason: String,
     },
     /// The arguments exclude one another, or are incomplete.
@@ -103,7 +103,7 @@ pub enum FileError {
     /// The file system reported an error.
     #[error("`{path}`: {kind}")]
     Io {
-        /// The path.
+        /// Path as the caller gave it.
         path: String,
         /// The kind of error.
         kind: io::ErrorKind,
@@ -143,7 +143,7 @@ pub enum FileRule {
 }
 
 impl FileRule {
-    /// All rules.
+    /// All rules, in the order of their names in documents.
     pub const ALL: [Self; 13] = [
         Self::Outside,
         Self::Absolute,

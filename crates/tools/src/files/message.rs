@@ -69,7 +69,7 @@ pub struct ReadMediaRequest {
 pub struct MediaFile {
     /// The media type, such as `image/png`; `application/octet-stream` if it is unknown.
     pub mime: String,
-    /// The contents.
+    /// Contents of the file.
     pub bytes: Bytes,
 }
 
@@ -232,9 +232,9 @@ pub struct Listing {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum EntryKind {
-    /// A file.
+    /// A regular file.
     File,
-    /// A directory.
+    /// A directory, which may have entries.
     Directory,
     /// A symbolic link.
     Link,
@@ -523,7 +523,7 @@ pub struct FilesUsage {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct VerbUsage {
-    /// All calls.
+    /// Number of calls, including refused and failed ones.
     pub calls: u64,
     /// Calls refused by a rule or a limit.
     pub refused: u64,

@@ -16,7 +16,7 @@ pub struct FilesSpec {
     pub root: PathBuf,
     /// `true` if nothing may be written.
     pub read_only: bool,
-    /// The limits.
+    /// Limits and quotas of the root.
     pub limits: FileLimits,
     /// The handle that observes the stats of the actor.
     pub watch: FilesWatch,

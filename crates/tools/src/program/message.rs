@@ -166,9 +166,9 @@ pub enum ProgramError {
 /// The side of a program that a schema describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SchemaSide {
-    /// The input.
+    /// Schema of the input.
     Input,
-    /// The output.
+    /// Schema of the output.
     Output,
 }
 

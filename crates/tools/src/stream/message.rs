@@ -9,9 +9,9 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StreamPiece {
-    /// Text.
+    /// A piece of text.
     Text(String),
-    /// Bytes.
+    /// A piece of bytes.
     Bytes(Bytes),
 }
 
@@ -88,7 +88,7 @@ impl OpenStreamRequest {
 pub struct PutRequest {
     /// The name of the stream.
     pub stream: String,
-    /// The piece.
+    /// Piece to append to the stream.
     pub piece: StreamPiece,
 }
 
@@ -180,7 +180,7 @@ pub enum StreamError {
     /// The stream does not exist, or it has ended.
     #[error("no stream `{stream}`")]
     NotFound {
-        /// The name.
+        /// Name of the stream.
         stream: String,
     },
     /// A stream with this name already exists.

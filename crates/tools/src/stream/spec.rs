@@ -15,7 +15,7 @@ use crate::files::VerbUsage;
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct StreamsSpec {
-    /// The limits.
+    /// Limits of all streams together.
     pub limits: StreamLimits,
     /// The handle that observes the stats of the actor.
     pub watch: StreamsWatch,

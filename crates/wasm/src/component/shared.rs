@@ -30,7 +30,7 @@ use crate::usage::{Admission, ComponentUsage};
 pub enum LifecycleStage {
     /// Before the Store is created and `init` is called.
     PreStart,
-    /// After `init`.
+    /// The `init` of the component has returned.
     PostStart,
     /// Before `stop` is called; skipped after a fault.
     PreStop,

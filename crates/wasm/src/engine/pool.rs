@@ -41,7 +41,7 @@ pub enum ReserveError {
         format_size(*requested), reservable(*free)
     )]
     Address {
-        /// [`HostLimits::instances`].
+        /// Value of [`HostLimits::instances`].
         instances: usize,
         /// Number of pools needed at the same time.
         pools: usize,
@@ -60,13 +60,13 @@ pub enum ReserveError {
          components may use {granted}"
     )]
     Maps {
-        /// [`HostLimits::instances`].
+        /// Value of [`HostLimits::instances`].
         instances: usize,
-        /// [`HostLimits::waiting`].
+        /// Value of [`HostLimits::waiting`].
         waiting: usize,
         /// Number of mappings used when all components are live.
         requested: usize,
-        /// [`HostLimits::maps`].
+        /// Value of [`HostLimits::maps`].
         granted: usize,
         /// Maximum number of instances that would fit.
         max_instances: usize,

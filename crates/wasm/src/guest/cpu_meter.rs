@@ -32,7 +32,7 @@ pub(crate) struct CpuLimits {
 /// The time that a call has used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Elapsed {
-    /// Processor time.
+    /// Processor time, without waiting.
     pub(crate) cpu: Duration,
     /// Time on the clock.
     pub(crate) wall: Duration,

@@ -21,7 +21,7 @@ const QUEUED: u8 = 1;
 const RUNNING: u8 = 2;
 /// A thread polls it, and it was woken meanwhile.
 const WOKEN: u8 = 3;
-/// Finished.
+/// The call has finished.
 const DONE: u8 = 4;
 
 /// The scheduling state of one call.

@@ -12,7 +12,7 @@ use super::Manifest;
 pub(super) enum AmountKind {
     /// A size in bytes.
     Size,
-    /// A duration.
+    /// A duration with its unit, such as `5s`.
     Time,
     /// A count of other things.
     Count,

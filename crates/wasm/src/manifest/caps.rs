@@ -167,7 +167,7 @@ pub struct CapExceeded {
     pub asked: String,
     /// The side on which the cap bounds the value.
     pub bound: CapBound,
-    /// The cap.
+    /// The cap of the node that is exceeded.
     pub cap: String,
 }
 
