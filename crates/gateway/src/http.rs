@@ -158,10 +158,10 @@ impl HttpServer {
         metrics::with_local_recorder(&recorder, || {
             describe_counter!(RESPONSES, "HTTP requests answered, by status.");
             describe_counter!(
-                TURNED_AWAY,
+                EVICTED,
                 "Idle HTTP clients disconnected because the connection limit was reached."
             );
-            counter!(TURNED_AWAY).increment(0);
+            counter!(EVICTED).increment(0);
             for status in STATUSES {
                 counter!(RESPONSES, "status" => status.as_str().to_owned()).increment(0);
             }
@@ -236,7 +236,7 @@ pub(crate) struct HttpState {
 }
 
 const RESPONSES: &str = "strowger_http_responses_total";
-const TURNED_AWAY: &str = "strowger_http_turned_away_total";
+const EVICTED: &str = "strowger_http_evicted_total";
 
 /// The statuses of this endpoint and of MCP, which are counted from zero.
 const STATUSES: [StatusCode; 16] = [
@@ -266,7 +266,7 @@ impl HttpState {
     }
 
     fn count_turned_away(&self) {
-        metrics::with_local_recorder(&self.recorder, || counter!(TURNED_AWAY).increment(1));
+        metrics::with_local_recorder(&self.recorder, || counter!(EVICTED).increment(1));
     }
 }
 

@@ -129,11 +129,7 @@ fn write(stats: &NodeStats, page: &mut MetricsPage) {
     }
     let (usage, policy) = (&stats.usage, &stats.policy);
     let help = "Bytes of simulated traffic, by result.";
-    let mut traffic = page.family(
-        "strowger_n4_traffic_octets_total",
-        MetricKind::Counter,
-        help,
-    );
+    let mut traffic = page.family("strowger_n4_traffic_bytes_total", MetricKind::Counter, help);
     for (verdict, octets) in [
         ("forwarded", usage.forwarded),
         ("buffered", usage.buffered),

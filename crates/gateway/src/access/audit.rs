@@ -31,7 +31,7 @@ pub struct AuditRecord {
     pub role: Role,
     /// The endpoint that the caller used.
     pub endpoint: &'static str,
-    /// The name of the operation; [`AuditRecord::LEFT_OUT`] if the record only has a count.
+    /// The name of the operation; [`AuditRecord::OMITTED`] if the record only has a count.
     pub operation: &'static str,
     /// The address of the call's subject.
     pub address: String,
@@ -46,7 +46,7 @@ impl AuditRecord {
     /// The topic on which the records are published.
     pub const TOPIC: &'static str = "doors/audit";
     /// The operation of a record that only has the count of records left out.
-    pub const LEFT_OUT: &'static str = "left-out";
+    pub const OMITTED: &'static str = "left-out";
 
     /// Converts the record to a JSON object.
     #[must_use]
@@ -101,7 +101,7 @@ impl fmt::Debug for AuditLog {
 }
 
 const RECORDS: &str = "strowger_audit_records_total";
-const LEFT_OUT: &str = "strowger_audit_left_out_total";
+const OMITTED: &str = "strowger_audit_omitted_total";
 const FORBIDDEN: &str = "strowger_forbidden_total";
 
 /// Registers the help texts of the audit metrics.
@@ -111,7 +111,7 @@ fn describe() {
         "Writes recorded in the audit log, by role of the caller."
     );
     describe_counter!(
-        LEFT_OUT,
+        OMITTED,
         "Writes not recorded in the audit log because of its rate limit."
     );
     describe_counter!(
@@ -278,7 +278,7 @@ impl fmt::Debug for AuditGuard {
 /// reported.
 pub(super) fn flush(caller: &Caller) {
     if caller.token().budgets.has_left_out() {
-        write(caller, AuditRecord::LEFT_OUT, String::new(), "done");
+        write(caller, AuditRecord::OMITTED, String::new(), "done");
     }
 }
 
@@ -287,7 +287,7 @@ fn write(caller: &Caller, operation: &'static str, address: String, outcome: &'s
     let left_out = token.budgets.left_out();
     let role = caller.role();
     counter!(RECORDS, "role" => role.name()).increment(1);
-    counter!(LEFT_OUT, "role" => role.name()).increment(left_out);
+    counter!(OMITTED, "role" => role.name()).increment(left_out);
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     caller.audit().write(AuditRecord {
         at_ms: u64::try_from(since.unwrap_or_default().as_millis()).unwrap_or(u64::MAX),

@@ -50,7 +50,7 @@ const EACH: [ComponentMetric; 10] = [
         |one| one.info.refused as f64,
     ),
     (
-        "strowger_component_lives_total",
+        "strowger_component_incarnations_total",
         MetricKind::Counter,
         "Incarnations of a component.",
         |one| f64::from(one.info.incarnations),
