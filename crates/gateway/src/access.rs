@@ -1,10 +1,9 @@
-//! Access control: the roles of callers, the rights of verbs, and a single decision for all
-//! endpoints.
+//! Access control: tokens, roles, and one decision for all endpoints about each operation.
 //!
 //! A [`Caller`] is the other side of a connection: the owner of the node, whose endpoints are files
-//! with mode 0600, or a [`Token`] with a role, addresses and verbs. A [`Operation`] is an operation of a
-//! caller. This module decides if the operation is permitted before any of it runs, and records
-//! operations that change something when they end.
+//! with mode 0600, or a [`Token`] with a role, addresses and operations. An
+//! [`Operation`] is a method, a kind of message or the call of a tool. This module decides if it is
+//! allowed before any of it runs, and records operations that change something when they end.
 //!
 //! ```text
 //! control methods ─────┐

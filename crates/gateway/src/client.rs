@@ -17,7 +17,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::connection::{ByteStream, PROTOCOL};
 use crate::frame::{Frame, FrameDecoder, FrameError, FrameKind, HEADER_LEN};
 
-/// The error returned when a call has no answer.
+/// The error returned when a call fails.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
@@ -45,7 +45,7 @@ pub enum ClientError {
     /// The deadline cannot be encoded. Nothing was sent.
     #[error("invalid deadline {0:?}: must be from 1 ms to 2^32 - 1 ms")]
     InvalidDeadline(Duration),
-    /// The peer does not speak this version of the protocol.
+    /// The peer does not support this version of the protocol.
     #[error("not a node, or an incompatible version: {0}")]
     NotANode(String),
     /// The peer sent bytes that are not a frame.
@@ -54,7 +54,7 @@ pub enum ClientError {
     /// The node answered with a fault.
     #[error("{}", .0.message)]
     Fault(Fault),
-    /// The node did not answer in time.
+    /// The node did not reply before the deadline, plus two seconds.
     #[error("no reply within {0:?}")]
     TimedOut(Duration),
 }
@@ -99,6 +99,8 @@ const CREDIT_WINDOW: u32 = 256;
 const DEFAULT_DEADLINE: Duration = Duration::from_secs(10);
 
 /// A connection to a running node, for one call at a time.
+///
+/// A payload may be up to 16 MiB.
 pub struct Client {
     stream: Box<dyn ByteStream>,
     decoder: FrameDecoder,
@@ -115,7 +117,7 @@ impl Client {
     /// Connects to the node whose control socket is at `path`.
     ///
     /// # Errors
-    /// Returns an error if no node listens there.
+    /// Returns an error if no node listens there, or it sends no hello frame within ten seconds.
     pub async fn connect(path: impl AsRef<Path>) -> Result<Self, ClientError> {
         let path = path.as_ref();
         let stream = UnixStream::connect(path).await;
@@ -132,7 +134,8 @@ impl Client {
     /// Connects to the node that accepts frames at `address`, and sends the token that it requires.
     ///
     /// # Errors
-    /// Returns an error if no node listens there. A wrong token is reported by the first call.
+    /// Returns an error if no node listens there, or it sends no hello frame within ten seconds. A
+    /// wrong token is reported by the first call.
     pub async fn connect_tcp(address: SocketAddr, token: &str) -> Result<Self, ClientError> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
@@ -183,10 +186,10 @@ impl Client {
     }
 
     /// Calls a method, or asks an actor by an address and the name of a message, as in
-    /// `@(counter) sum`, and waits for the answer. The rows of a listing are returned as an array.
+    /// `@(counter) sum`, and waits for the reply. The rows of a listing are returned as an array.
     ///
     /// # Errors
-    /// Returns an error if there is no answer, or the answer is a fault.
+    /// Returns an error if there is no reply before the deadline, or the reply is a fault.
     pub async fn call(&mut self, method: &str, params: Value) -> Result<Value, ClientError> {
         let mut rows = self.rows(method, params).await?;
         let mut list = Vec::new();
@@ -199,12 +202,12 @@ impl Client {
         }
     }
 
-    /// Asks an actor as [`call`](Self::call) does, and returns the answer unchanged, whether it is
+    /// Asks an actor as [`call`](Self::call) does, and returns the reply unchanged, whether it is
     /// bytes or JSON. To read a stream, use [`stream`](Self::stream).
     ///
     /// # Errors
-    /// Returns an error if there is no answer, or the answer is a fault: [`FaultCode::BadRequest`]
-    /// if the message is a stream.
+    /// Returns an error if there is no reply before the deadline, or the reply is a fault:
+    /// [`FaultCode::BadRequest`] if the message is a stream.
     pub async fn ask(&mut self, name: &str, payload: Value) -> Result<Payload, ClientError> {
         let deadline = Some(self.deadline);
         let asked = self.begin(FrameKind::Call, name, &payload, deadline, 0);
@@ -218,7 +221,8 @@ impl Client {
         }
     }
 
-    /// Calls a method and reads its rows one by one, as they arrive.
+    /// Calls a method and reads its rows one by one, as they arrive. The node sends at most 256
+    /// rows ahead of the reader.
     ///
     /// # Errors
     /// Returns an error if the call cannot be sent.
@@ -307,7 +311,7 @@ impl Client {
     async fn send(&mut self, bytes: &[u8], expires_at: Instant) -> Result<(), ClientError> {
         match timeout_at(expires_at, self.stream.write_all(bytes)).await {
             Ok(Ok(())) => Ok(()),
-            // An error frame sent before closing tells more than the broken pipe.
+            // An error frame sent before closing is more specific than the broken pipe.
             Ok(Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
                 match self.receive(expires_at, self.deadline).await {
                     Ok(frame) if frame.kind == FrameKind::Error => {
@@ -377,7 +381,7 @@ pub struct RowReader<'a> {
 }
 
 impl RowReader<'_> {
-    /// Returns the next row; `None` after the last one. The answer of a method without a listing is
+    /// Returns the next row; `None` after the last one. The output of a method without a listing is
     /// returned as a single row.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! A client connection: an actor that receives frames and makes sure that each call is answered.
 //!
 //! ```text
-//!                        ┌── puts ──▶ exposed actors ──── answers ────┐
+//!                        ┌── sends ─▶ exposed actors ──── replies ────┐
 //! reader ──frames──▶ connection ──starts──▶ calls of methods ─────────┤
 //! (task)                 │                                            ▼
 //!                        └── faults, goodbye ────────────────────▶ outbox ──▶ writer (task)

@@ -83,7 +83,7 @@ pub(crate) fn with_control_methods(methods: Methods) -> Methods {
     })
 }
 
-/// Describes a verb to a caller.
+/// Describes an operation to a caller.
 fn operation_row(operation: &Operation) -> Value {
     let permission = operation.permission();
     let roles: Vec<&str> = permission.roles().map(Role::name).collect();
@@ -108,13 +108,13 @@ const EXPOSED: Operation =
     Operation::reads("exposed").with_resource(Resource::PerRow("address", ""));
 const KILL: Operation = Operation::manages("kill").with_resource(Resource::AddressParam("path"));
 
-/// The verbs of the control methods.
+/// The operations of the control methods.
 const CONTROL_OPERATIONS: [Operation; 10] = [
     PING, METHODS, WHOAMI, PS, TREE, INSPECT, TOP, TRACE, EXPOSED, KILL,
 ];
 
 impl Operation {
-    /// Returns the verbs of the control methods, which every node has.
+    /// Returns the operations of the control methods, which every node has.
     #[must_use]
     pub const fn control_methods() -> &'static [Self] {
         &CONTROL_OPERATIONS

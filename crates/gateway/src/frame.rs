@@ -26,15 +26,15 @@
 //! | 9 tell | client | the payload of a tell |
 //! | 10 token | client, first, if `hello` asks for it | text: a token of the endpoint |
 //!
-//! A [`FrameDecoder`] takes bytes as they arrive. It never reserves memory for a length that was only
-//! announced.
+//! A [`FrameDecoder`] takes bytes as they arrive. It never reserves memory for a length that was
+//! only announced.
 
 use std::fmt;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use strowger::{ContentType, Payload};
 
-/// Length of a header, in bytes.
+/// Length of the header of a frame, in bytes.
 pub const HEADER_LEN: usize = 24;
 
 /// The kind of a frame.
@@ -106,7 +106,7 @@ pub struct Frame {
     pub deadline: u32,
     /// Number of additional items that the other side may send.
     pub credit: u32,
-    /// The payload.
+    /// The payload; at most `u32::MAX` bytes.
     pub payload: Bytes,
 }
 
@@ -226,7 +226,7 @@ pub enum FrameErrorKind {
 ///
 /// ```
 /// use bytes::BytesMut;
-/// use strowger_gateway::frame::{FrameDecoder, Frame, FrameKind};
+/// use strowger_gateway::frame::{Frame, FrameDecoder, FrameKind};
 ///
 /// let mut bytes = BytesMut::new();
 /// Frame::new(FrameKind::Cancel, 7).encode_into(1024, &mut bytes)?;
@@ -269,7 +269,8 @@ impl FrameDecoder {
         }
     }
 
-    /// Returns the buffer, with spare capacity, for a reader to fill instead of [`FrameDecoder::feed`].
+    /// Returns the buffer, with spare capacity, for a reader to fill instead of
+    /// [`FrameDecoder::feed`].
     pub(crate) fn buffer(&mut self) -> &mut BytesMut {
         self.buffer.reserve(READ_SIZE);
         &mut self.buffer
@@ -279,7 +280,7 @@ impl FrameDecoder {
     ///
     /// # Errors
     /// Returns an error if the bytes are not a frame, or the frame is too long; the header is
-    /// enough to tell.
+    /// enough to detect that.
     pub fn next_frame(&mut self) -> Result<Option<Frame>, FrameError> {
         if let Some(error) = &self.error_state {
             return Err(error.clone());
@@ -301,7 +302,7 @@ impl FrameDecoder {
     /// Checks that the stream does not end inside a frame.
     ///
     /// # Errors
-    /// Returns an error if it does.
+    /// Returns [`FrameErrorKind::Truncated`] if it does, or the error of an earlier frame.
     pub fn finish(&mut self) -> Result<(), FrameError> {
         if let Some(error) = &self.error_state {
             return Err(error.clone());

@@ -91,7 +91,8 @@ impl Gateway {
     /// A stale socket left by a process that has ended is replaced; a live one is not.
     ///
     /// # Errors
-    /// Returns an error if the socket cannot be opened or the system is shutting down.
+    /// Returns an error if the socket cannot be opened, another process listens on it, or the
+    /// system is shutting down.
     pub async fn open(
         system: &ActorSystem,
         path: impl Into<PathBuf>,
@@ -132,7 +133,7 @@ impl Gateway {
         &self.path
     }
 
-    /// Closes the endpoint by stopping the subtree.
+    /// Closes the endpoint by stopping the subtree. Connections get 200 ms to end.
     pub async fn close(self) {
         self.supervisor.stop();
         self.supervisor.stopped().await;

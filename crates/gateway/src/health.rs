@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::metrics::MetricsPage;
 
-/// The usage of a limit.
+/// The usage of a limit, in the unit of the limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct LimitUsage {
@@ -35,7 +35,7 @@ type CollectFn = dyn Fn(&mut MetricsPage) + Send + Sync;
 /// All of these are functions that are called on each request; they must not block.
 ///
 /// ```
-/// use strowger_gateway::health::{LimitUsage, HealthRegistry};
+/// use strowger_gateway::health::{HealthRegistry, LimitUsage};
 ///
 /// let health = HealthRegistry::new()
 ///     .limit("lines", || Some(LimitUsage::new(3.0, 100.0)))
@@ -50,7 +50,7 @@ pub struct HealthRegistry {
 }
 
 impl HealthRegistry {
-    /// Creates health data with one limit: the memory of the process, if the system reports it.
+    /// Creates a registry with one limit: the memory of the process, if the system reports it.
     #[must_use]
     pub fn new() -> Self {
         let nothing = Self {
@@ -98,7 +98,7 @@ impl HealthRegistry {
         self.limits.iter().filter_map(usage)
     }
 
-    /// Returns the checks that fail at present, with the reasons.
+    /// Runs the checks, and returns the failed ones with their reasons.
     #[must_use]
     pub fn failed_checks(&self) -> Vec<(&'static str, String)> {
         let obstacle = |(name, check): &(&'static str, Arc<CheckFn>)| Some((*name, check().err()?));

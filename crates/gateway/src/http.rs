@@ -4,9 +4,9 @@
 //! shows a token, its requests have heads of bounded length and bodies that are not read, and they
 //! are bounded in number and by a single time limit for all of them. At the maximum number of
 //! connections, the connection that has been silent for longest is closed, and one that has its
-//! answer.
+//! response.
 //!
-//! The path `/mcp` serves agents once tools were [offered](HttpServer::serve_mcp). Their requests have
+//! The path `/mcp` serves agents once MCP was [enabled](HttpServer::serve_mcp). Their requests have
 //! bodies, and their connections may stay open: from the first head with a token on, a connection
 //! is counted separately and serves any number of requests.
 //!
@@ -16,7 +16,7 @@
 //! ```
 //!
 //! hyper answers a request that it cannot parse with only a status. The stream suppresses that
-//! answer, and the client gets an explanation with a remedy instead.
+//! response, and the client gets an explanation with a remedy instead.
 
 mod client;
 mod client_stream;
@@ -61,11 +61,11 @@ use crate::unauthenticated::{self, UnauthenticatedSlot};
 pub struct HttpLimits {
     /// Maximum number of connections without a token: monitoring clients, and new clients. Beyond
     /// it each client still has a moment to send its request; it is disconnected once it has its
-    /// answer, or when it has been silent for longest.
+    /// response, or when it has been silent for longest.
     pub connections: usize,
     /// Maximum length of the request line and all headers, in bytes.
     pub head: usize,
-    /// Maximum duration of a connection, from its start until the client has read its answers. In
+    /// Maximum duration of a connection, from its start until the client has read its responses. In
     /// its first half the client may send further requests.
     pub time: Duration,
     /// Maximum number of connections of agents with a token, in addition; these may stay open.
@@ -91,7 +91,7 @@ impl Default for HttpLimits {
 /// ```
 /// use strowger::ActorSystem;
 /// use strowger_gateway::health::HealthRegistry;
-/// use strowger_gateway::http::{HttpServer, HttpLimits};
+/// use strowger_gateway::http::{HttpLimits, HttpServer};
 /// use strowger_gateway::metrics::MetricsRecorder;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
@@ -100,7 +100,8 @@ impl Default for HttpLimits {
 /// let recorder = MetricsRecorder::install()?;
 /// let any_port = "127.0.0.1:0".parse()?;
 /// let limits = HttpLimits::default();
-/// let server = HttpServer::open(&system, any_port, limits, recorder, HealthRegistry::new()).await?;
+/// let health = HealthRegistry::new();
+/// let server = HttpServer::open(&system, any_port, limits, recorder, health).await?;
 /// println!("http://{}/metrics", server.address());
 /// # Ok(())
 /// # }
@@ -127,7 +128,7 @@ impl HttpServer {
         Self::begin(system, address, (limits, recorder, health), None).await
     }
 
-    /// Opens the endpoint at an address, and requires a token with the right to read metrics for
+    /// Opens the endpoint at an address, and requires a token whose role may read metrics for
     /// the page of metrics, as `Authorization: Bearer TOKEN`. Health needs no token.
     ///
     /// # Errors
@@ -214,7 +215,7 @@ impl HttpServer {
         self.address
     }
 
-    /// Closes the endpoint by stopping the subtree.
+    /// Closes the endpoint by stopping the subtree. Connections get 200 ms to end.
     pub async fn close(self) {
         self.supervisor.stop();
         self.supervisor.stopped().await;
@@ -230,7 +231,7 @@ pub(crate) struct HttpState {
     recorder: MetricsRecorder,
     health: HealthRegistry,
     agents: OnceLock<Arc<McpHttpService>>,
-    /// The callers that may read metrics; `None` if everybody may.
+    /// The callers that may read metrics; `None` if no token is needed.
     metrics_readers: Option<Callers>,
 }
 

@@ -1,12 +1,25 @@
-//! The endpoints of a node: framed connections, HTTP, MCP, and the control socket for local tools.
+//! Access to a Strowger node from outside: sockets, WebSocket, HTTP for monitoring, and MCP for
+//! agents.
 //!
-//! A [`Gateway`] is a subtree of a running [`ActorSystem`](strowger::ActorSystem). Every client is
-//! an actor with limits, and every method call is an actor below it, so a client that is slow,
-//! silent or hostile harms only itself. [`Methods`](method::Methods) lists what clients can call;
-//! the control methods (`ping`, `methods`, `whoami`, `ps`, `tree`, `top`, `inspect`, `trace`,
-//! `exposed`, `kill`) are always included. An [`HttpServer`](http::HttpServer) serves metrics and
-//! health to monitoring systems. [`McpServer`](mcp::McpServer) serves tools to agents over the Model Context
-//! Protocol.
+//! The crate is for programs that run an [`ActorSystem`](strowger::ActorSystem) and let other
+//! processes inspect it, call its methods or talk to its actors, and for the [`client`] side of
+//! the same protocol.
+//!
+//! | module | purpose |
+//! |---|---|
+//! | root | [`Gateway`]: the control socket of the node's owner |
+//! | [`listeners`] | Unix socket, TCP and WebSocket for clients that talk to exported actors |
+//! | [`method`] | methods that clients call by name |
+//! | [`client`], [`frame`] | a client of both, and the frames that it exchanges with the node |
+//! | [`access`] | tokens, roles, and the decision if a caller may use an operation |
+//! | [`http`], [`metrics`], [`health`] | metrics and health checks for monitoring systems |
+//! | [`mcp`] | tools for agents, over the Model Context Protocol |
+//! | [`relay`] | topics as streams for clients |
+//!
+//! Each endpoint is a subtree of the system. Every client is an actor with limits and every method
+//! call an actor below it, so a slow, silent or hostile client harms only itself. The control
+//! methods (`ping`, `methods`, `whoami`, `ps`, `tree`, `top`, `inspect`, `trace`, `exposed`,
+//! `kill`) are always served on the control socket.
 //!
 //! ```
 //! use serde_json::json;
@@ -34,11 +47,7 @@
 //! # }
 //! ```
 //!
-//! The same connections carry messages to actors that were
-//! [exported](strowger::ActorSystem::export), addressed by name. [`Listeners`](listeners::Listeners) opens more
-//! endpoints for them: a Unix socket, TCP and WebSocket.
-//!
-//! Control endpoints are Unix sockets, so the crate builds on Unix only.
+//! Endpoints of the owner are Unix sockets, so the crate builds on Unix only.
 //!
 //! # Wire protocol
 //!

@@ -7,7 +7,12 @@ use crate::unauthenticated::BURST;
 /// Limits for each client, and for all clients together. Each limit has a safe default.
 ///
 /// A client beyond a limit gets a fault that names the limit, or has to wait; other clients are not
-/// affected.
+/// affected. Sizes are in bytes.
+///
+/// ```
+/// let mut limits = strowger_gateway::Limits::default();
+/// limits.in_flight = 64;
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
@@ -55,8 +60,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Maximum number of connections below this number of endpoints, including those that were told
-    /// to close but have not closed yet.
+    /// Maximum number of connections below this number of endpoints, including those that are
+    /// closing.
     pub(crate) const fn children(&self, endpoints: usize) -> usize {
         let unauthenticated = self.unauthenticated.saturating_add(BURST);
         let unauthenticated = unauthenticated.saturating_mul(2).saturating_mul(endpoints);

@@ -30,7 +30,7 @@ pub(crate) trait Endpoint: Clone + Send + Sync + 'static {
     /// Maximum number of unauthenticated clients.
     fn max_unauthenticated(&self) -> usize;
 
-    /// Returns the arguments of the actor that serves a client; `None` if it was turned away.
+    /// Returns the arguments of the actor that serves a client; `None` if it was refused.
     fn admit(
         &self,
         stream: Box<dyn ByteStream>,

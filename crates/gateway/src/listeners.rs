@@ -33,9 +33,9 @@ pub struct ListenersSpec {
     pub websocket: Option<SocketAddr>,
     /// The origins of web pages that may connect, such as `https://example.org`.
     pub origins: Vec<String>,
-    /// The tokens for clients of the TCP and WebSocket addresses, with the rights of each.
+    /// The tokens for clients of the TCP and WebSocket addresses, with the role and limits of each.
     pub tokens: Vec<Token>,
-    /// Methods to serve beside the messages of exposed actors. The control methods are added to
+    /// Methods to serve beside the messages of exported actors. The control methods are added to
     /// them, of which `top` needs a [`Gateway`](crate::Gateway).
     pub methods: Option<Methods>,
     /// Limits for each client, and for all clients together.
@@ -65,7 +65,7 @@ impl Default for ListenersSpec {
 
 /// The open endpoints: the subtree `/doors`, with a child of `clients` for each connection.
 ///
-/// They give access to exposed actors only, unless methods were configured as well.
+/// They give access only to exported actors, unless methods were configured as well.
 ///
 /// ```
 /// use strowger::ActorSystem;
@@ -77,7 +77,7 @@ impl Default for ListenersSpec {
 /// let system = ActorSystem::new("node")?;
 /// let mut spec = ListenersSpec::default();
 /// spec.tcp = Some("127.0.0.1:0".parse()?);
-/// spec.tokens = vec![Token::new("console", Role::Viewer, "not told to anybody")];
+/// spec.tokens = vec![Token::new("console", Role::Viewer, "a secret of the console")];
 /// let listeners = Listeners::open(&system, spec).await?;
 /// assert!(listeners.tcp_address().is_some());
 /// # Ok(())
@@ -190,7 +190,7 @@ impl Listeners {
         self.websocket
     }
 
-    /// Closes the endpoints by stopping the subtree.
+    /// Closes the endpoints by stopping the subtree. Connections get 200 ms to end.
     pub async fn close(self) {
         self.supervisor.stop();
         self.supervisor.stopped().await;

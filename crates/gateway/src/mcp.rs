@@ -1,6 +1,6 @@
-//! The endpoint for agents: tools over the Model Context Protocol (MCP).
+//! Tools for agents over the Model Context Protocol (MCP).
 //!
-//! The tools are a value, [`ToolSet`]; this module knows none by name. Each call runs as an actor
+//! The tools are registered in a [`ToolSet`]. Each call runs as an actor
 //! of its own below `/mcp/calls`: it has a deadline, its panic is a fault of that call only, and it
 //! ends when the agent cancels it or disconnects. An agent connects over a pair of streams, such as
 //! standard input and output ([`McpServer::serve`]), or over HTTP
@@ -92,7 +92,7 @@ fn raise_limit_hint(key: &str, value: &str) -> String {
     )
 }
 
-/// The error returned when an agent is not served any more.
+/// The error returned by [`McpServer::serve`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum McpServeError {
@@ -109,7 +109,7 @@ pub enum McpServeError {
 /// ```
 /// use serde_json::json;
 /// use strowger::ActorSystem;
-/// use strowger_gateway::mcp::{McpServer, ToolOutput, ToolEffect, McpLimits, Tool, ToolSet};
+/// use strowger_gateway::mcp::{McpLimits, McpServer, Tool, ToolEffect, ToolOutput, ToolSet};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -121,8 +121,8 @@ pub enum McpServeError {
 ///     Ok(ToolOutput::structured(json!({ "doubled": number * 2 })))
 /// });
 /// let mcp = McpServer::open(&system, tools, McpLimits::default()).await?;
-/// let answer = mcp.call("double", json!({ "number": 21 })).await?;
-/// assert_eq!(answer.structured, Some(json!({ "doubled": 42 })));
+/// let output = mcp.call("double", json!({ "number": 21 })).await?;
+/// assert_eq!(output.structured, Some(json!({ "doubled": 42 })));
 /// # Ok(())
 /// # }
 /// ```
@@ -225,7 +225,8 @@ impl McpServer {
     /// Calls a tool for a caller, with progress reports.
     ///
     /// # Errors
-    /// Returns `forbidden` if the caller may not call the tool; else the errors of [`McpServer::call`].
+    /// Returns `forbidden` if the caller may not call the tool; else the errors of
+    /// [`McpServer::call`].
     pub async fn call_for(
         &self,
         caller: &Caller,

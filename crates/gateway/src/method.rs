@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use crate::access::{Caller, Operation, RowFilter};
 use crate::health::HealthRegistry;
 
-/// The answer of a method.
+/// The output of a method.
 pub enum MethodOutput {
     /// A single value.
     Value(Value),
@@ -83,7 +83,7 @@ struct Method {
 
 /// The methods of an endpoint.
 ///
-/// Each method has a [`Operation`], which decides who may call it.
+/// Each method has an [`Operation`], which decides who may call it.
 ///
 /// A method runs as an actor of its own below its connection: if it panics, only its caller
 /// notices, by the fault `failed`; if its deadline passes, it is ended.
@@ -98,7 +98,9 @@ struct Method {
 ///         let number = params["number"].as_i64().unwrap_or(0);
 ///         Ok(json!({ "number": number * 2 }))
 ///     })
-///     .register(Operation::reads("count"), |_| async { Ok(MethodOutput::rows((0..3).map(|n| json!(n)))) });
+///     .register(Operation::reads("count"), |_| async {
+///         Ok(MethodOutput::rows((0..3).map(|n| json!(n))))
+///     });
 /// assert!(methods.names().any(|name| name == "double"));
 /// ```
 #[derive(Clone, Default)]
@@ -134,7 +136,7 @@ impl Methods {
     }
 
     /// Adds a method that needs to know its caller, for example to forward calls or to report the
-    /// caller's rights.
+    /// caller's permissions.
     ///
     /// # Panics
     /// Panics if the name is taken.
@@ -197,7 +199,7 @@ impl Methods {
         self.by_name.keys().copied()
     }
 
-    /// Returns the verbs of all methods, in the order of their names.
+    /// Returns the operations of all methods, in the order of their names.
     pub fn operations(&self) -> impl Iterator<Item = &Operation> {
         self.by_name.values().map(|method| &method.operation)
     }

@@ -1,7 +1,7 @@
 //! Metrics in the text format of Prometheus.
 //!
-//! [`MetricsRecorder`] collects metrics from the `metrics` facade; [`MetricsPage`] writes them, together
-//! with values that are read at the time of a scrape.
+//! [`MetricsRecorder`] collects metrics from the `metrics` facade; [`MetricsPage`] writes them,
+//! together with values that are read at the time of a scrape.
 
 mod recorder;
 
@@ -34,7 +34,7 @@ impl MetricKind {
 /// A page of metrics in the text format of Prometheus, version 0.0.4.
 ///
 /// ```
-/// use strowger_gateway::metrics::{MetricsPage, MetricKind};
+/// use strowger_gateway::metrics::{MetricKind, MetricsPage};
 ///
 /// let mut page = MetricsPage::default();
 /// let mut calls = page.family("calls_total", MetricKind::Counter, "Calls, by how they ended.");
@@ -79,7 +79,7 @@ impl MetricsPage {
         MetricFamily { name, text }
     }
 
-    /// Writes a metric with a single sample without labels.
+    /// Writes a metric with a single sample, without labels.
     pub fn single(&mut self, name: &str, kind: MetricKind, help: &str, value: f64) {
         self.family(name, kind, help).sample(&[], value);
     }

@@ -1,8 +1,8 @@
 //! Connections of unauthenticated clients: a small budget per endpoint.
 //!
-//! Before a client has sent anything, it cannot be told from an attacker. So no client has to wait
-//! to be accepted, and none is rejected for arriving late. A new client has a moment to send its
-//! token or its request, whatever the others do. After that moment, and as soon as it has its
+//! Before a client has sent anything, it is indistinguishable from an attacker. So no client has to
+//! wait to be accepted, and none is rejected for arriving late. A new client has a moment to send
+//! its token or its request, whatever the others do. After that moment, and as soon as it has its
 //! answer, it stays only while the budget is not exceeded. A client that shows a token leaves the
 //! budget at once. The number of clients within their first moment is bounded as well: beyond it,
 //! the client whose moment ends first is disconnected at once.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use bytes::BytesMut;
 use serde_json::json;
 use strowger::ContentType;
-use strowger_gateway::frame::{FrameDecoder, Frame, FrameKind};
+use strowger_gateway::frame::{Frame, FrameDecoder, FrameKind};
 
 /// The longest payload.
 const LIMIT: usize = 1 << 20;

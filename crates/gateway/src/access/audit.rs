@@ -1,9 +1,9 @@
 //! The audit trail: changes made by callers, as lines in the log and messages on a topic.
 //!
 //! A flood of writes must not fill the log, nor slow the writers down. So each token has two
-//! budgets of records, one for verbs that speak and one for verbs that manage: a flood of tells
-//! does not hide a kill. Records beyond a budget are counted, and the next record says how many
-//! were left out.
+//! budgets of records, one for messages and tool calls and one for changes of the node: a flood of
+//! tells does not hide a kill. Records beyond a budget are counted, and the next record says how
+//! many were left out.
 
 use std::fmt;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub struct AuditRecord {
     pub role: Role,
     /// The endpoint that the caller used.
     pub endpoint: &'static str,
-    /// The verb; [`AuditRecord::LEFT_OUT`] if the record only has a count.
+    /// The name of the operation; [`AuditRecord::LEFT_OUT`] if the record only has a count.
     pub operation: &'static str,
     /// The address of the call's subject.
     pub address: String,
@@ -43,9 +43,9 @@ pub struct AuditRecord {
 }
 
 impl AuditRecord {
-    /// The name of the topic.
+    /// The topic on which the records are published.
     pub const TOPIC: &'static str = "doors/audit";
-    /// The verb of a record that only counts others that were left out.
+    /// The operation of a record that only has the count of records left out.
     pub const LEFT_OUT: &'static str = "left-out";
 
     /// Converts the record to a JSON object.
@@ -64,7 +64,7 @@ impl AuditRecord {
     }
 }
 
-/// The destination of records. Clones share it.
+/// The destination of audit records: the log, and a topic. Clones share it.
 #[derive(Clone, Default)]
 pub(crate) struct AuditLog(Option<Topic<AuditRecord>>);
 
@@ -104,7 +104,7 @@ const RECORDS: &str = "strowger_audit_records_total";
 const LEFT_OUT: &str = "strowger_audit_left_out_total";
 const FORBIDDEN: &str = "strowger_forbidden_total";
 
-/// Registers the help texts of the metrics.
+/// Registers the help texts of the audit metrics.
 fn describe() {
     describe_counter!(
         RECORDS,
@@ -133,7 +133,7 @@ pub(super) struct AuditBudgets {
 }
 
 impl AuditBudgets {
-    /// Returns the budget for verbs with a right that writes.
+    /// Returns the budget for operations with a permission that changes something.
     const fn of(&self, permission: Permission) -> &AuditBudget {
         match permission {
             Permission::Manage => &self.manage,

@@ -65,8 +65,8 @@ impl Caller {
         self.0.endpoint
     }
 
-    /// Checks that the caller may reach an address, for a verb that was granted but determines the
-    /// address only while it runs, as tools do.
+    /// Checks that the caller may reach an address, for an operation that was allowed but
+    /// determines the address only while it runs, as tools do.
     ///
     /// # Errors
     /// Returns `forbidden`, which is counted.
@@ -86,7 +86,7 @@ impl Caller {
             || self.0.token.scope.allows_address(&ActorPath::from(address))
     }
 
-    /// Returns the rights of the caller as a JSON object.
+    /// Returns the role and the limits of the caller as a JSON object.
     pub(crate) fn to_json(&self) -> Value {
         json!({
             "token": self.name(),
@@ -102,12 +102,12 @@ impl Caller {
         !self.0.token.scope.allows_all_addresses()
     }
 
-    /// Returns `true` if the verb is permitted. Nothing is counted or recorded.
+    /// Returns `true` if the operation is allowed. Nothing is counted or recorded.
     pub(crate) fn is_allowed(&self, operation: &Operation, address: Option<&ActorPath>) -> bool {
         self.violated_rule(operation, address).is_none()
     }
 
-    /// Decides if the verb is permitted, and opens the record of a write.
+    /// Decides if the operation is allowed, and opens the audit record of a write.
     ///
     /// # Errors
     /// Returns `forbidden`, which is counted, and recorded if the call would have been a write.
@@ -156,7 +156,7 @@ impl Caller {
         &self.0.audit
     }
 
-    /// Returns the rule that forbids the verb, if any.
+    /// Returns the rule that forbids the operation, if any.
     fn violated_rule(
         &self,
         operation: &Operation,

@@ -1,5 +1,4 @@
-//! Verbs: the operations of callers, with the right that each needs and the address that it is
-//! about.
+//! Operations of callers, each with the permission that it needs and the address that it acts on.
 
 use serde_json::Value;
 use strowger::ActorPath;
@@ -8,12 +7,14 @@ use super::role::Permission;
 
 /// An operation of a caller: a method, a kind of message, or the call of a tool.
 ///
-/// A method is registered with its verb, so there is always a decision about who may call it.
+/// A method is registered with its operation, so access to every method is decided. In a
+/// configuration, operations are listed by name as `verbs`.
 ///
 /// ```
-/// use strowger_gateway::access::{Permission, Role, Resource, Operation};
+/// use strowger_gateway::access::{Operation, Permission, Resource, Role};
 ///
-/// const DRAIN: Operation = Operation::manages("queue.drain").with_resource(Resource::KeyParam("/queues", "name"));
+/// const DRAIN: Operation =
+///     Operation::manages("queue.drain").with_resource(Resource::KeyParam("/queues", "name"));
 /// assert_eq!(DRAIN.name(), "queue.drain");
 /// assert!(Role::Operator.grants(DRAIN.permission()) && !Role::Viewer.grants(DRAIN.permission()));
 /// ```
@@ -25,7 +26,7 @@ pub struct Operation {
     is_recorded: bool,
 }
 
-/// The address that a call is about, which its caller must be able to reach.
+/// The address that an operation acts on, which its caller must be able to reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Resource {
@@ -35,13 +36,13 @@ pub enum Resource {
     Node,
     /// A fixed address.
     Address(&'static str),
-    /// The address in the parameter with this name; without it, the node.
+    /// The address in the parameter with this name; the node if the parameter is missing.
     AddressParam(&'static str),
     /// The key in a parameter, below an address, as in `Below("/components", "name")`. Without the
     /// parameter, that address.
     KeyParam(&'static str, &'static str),
     /// The address in a member of each row, below an address. Rows with an address out of reach are
-    /// not shown.
+    /// omitted.
     PerRow(&'static str, &'static str),
 }
 
@@ -60,7 +61,7 @@ impl Operation {
     pub const CALL_TOOL: Self =
         Self::interacts("mcp.call").with_resource(Resource::KeyParam("/mcp/tools", "name"));
 
-    /// The verbs that are not control methods: those of messages and metrics.
+    /// The built-in operations that are not control methods: those of messages and metrics.
     pub const OF_ENDPOINTS: [Self; 5] = [
         Self::TELL,
         Self::ASK,
@@ -78,32 +79,34 @@ impl Operation {
         }
     }
 
-    /// Creates a verb that every caller may use, and that shows nothing about what the node does.
+    /// Creates an operation that every caller may use, and that shows nothing about the work of the
+    /// node.
     #[must_use]
     pub const fn basic(name: &'static str) -> Self {
         Self::new(name, Permission::Basic, Resource::NoAddress)
     }
 
-    /// Creates a verb that shows what the node does. Its subject is the node unless set otherwise.
+    /// Creates an operation that reads the state of the node. Its resource is the node unless set
+    /// otherwise.
     #[must_use]
     pub const fn reads(name: &'static str) -> Self {
         Self::new(name, Permission::Read, Resource::Node)
     }
 
-    /// Creates a verb that speaks to an actor or calls a tool. Its subject is the node unless set
-    /// otherwise.
+    /// Creates an operation that sends a message to an actor or calls a tool. Its resource is the
+    /// node unless set otherwise.
     #[must_use]
     pub const fn interacts(name: &'static str) -> Self {
         Self::new(name, Permission::Interact, Resource::Node)
     }
 
-    /// Creates a verb that changes the node. Its subject is the node unless set otherwise.
+    /// Creates an operation that changes the node. Its resource is the node unless set otherwise.
     #[must_use]
     pub const fn manages(name: &'static str) -> Self {
         Self::new(name, Permission::Manage, Resource::Node)
     }
 
-    /// Sets the address that a call is about.
+    /// Sets the resource, whose address the caller must be able to reach.
     #[must_use]
     pub const fn with_resource(mut self, resource: Resource) -> Self {
         self.resource = resource;
@@ -118,25 +121,25 @@ impl Operation {
         self
     }
 
-    /// Returns the name.
+    /// Returns the name, as in configurations and audit records.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Returns the right that the verb needs.
+    /// Returns the permission that the operation needs.
     #[must_use]
     pub const fn permission(&self) -> Permission {
         self.permission
     }
 
-    /// Returns the subject.
+    /// Returns the resource.
     #[must_use]
     pub const fn resource(&self) -> Resource {
         self.resource
     }
 
-    /// Returns `true` if each use is recorded.
+    /// Returns `true` if each use is recorded in the audit log.
     #[must_use]
     pub const fn is_recorded(&self) -> bool {
         self.is_recorded

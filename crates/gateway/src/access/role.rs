@@ -1,4 +1,4 @@
-//! Roles and their rights.
+//! Roles, and the permissions that they grant.
 
 use std::fmt;
 
@@ -10,23 +10,23 @@ use serde::{Deserialize, Serialize};
 pub enum Role {
     /// Reads, and changes nothing.
     Viewer,
-    /// Reads, speaks to actors and tools, and manages the node.
+    /// Reads, sends messages to actors, calls tools, and manages the node.
     Operator,
-    /// Speaks to actors and calls tools, and does nothing else.
+    /// Sends messages to actors and calls tools, and does nothing else.
     Agent,
     /// The user who may open the node's Unix sockets. No token has this role.
     #[serde(skip_deserializing)]
     Owner,
 }
 
-/// The category of a verb, which decides the roles that may use it.
+/// The category of an operation, which decides the roles that may use it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Permission {
-    /// Needed by every client to start; shows nothing about what the node does.
+    /// Identification of the node and the client. Every role grants it.
     Basic,
-    /// Shows what the node does.
+    /// Reads the state of the node.
     Read,
-    /// Speaks to an actor or calls a tool, and so may change the state of either.
+    /// Sends a message to an actor or calls a tool, which may change the state of either.
     Interact,
     /// Changes the node itself.
     Manage,
@@ -47,7 +47,7 @@ impl Role {
         }
     }
 
-    /// Returns `true` if the role has the right.
+    /// Returns `true` if the role grants the permission.
     #[must_use]
     pub const fn grants(self, permission: Permission) -> bool {
         match permission {
@@ -66,7 +66,7 @@ impl fmt::Display for Role {
 }
 
 impl Permission {
-    /// Returns the name of the right, as `methods` lists it.
+    /// Returns the name of the permission, as `methods` lists it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -77,8 +77,8 @@ impl Permission {
         }
     }
 
-    /// Returns `true` if verbs with this right may change something; every use of such a verb is
-    /// recorded.
+    /// Returns `true` if operations with this permission may change something; every use of such an
+    /// operation is recorded.
     #[must_use]
     pub const fn is_write(self) -> bool {
         match self {
@@ -87,7 +87,7 @@ impl Permission {
         }
     }
 
-    /// Returns the roles of tokens that have the right.
+    /// Returns the roles of tokens that grant the permission.
     pub fn roles(self) -> impl Iterator<Item = Role> {
         let roles = Role::FOR_TOKENS.into_iter();
         roles.filter(move |role| role.grants(self))

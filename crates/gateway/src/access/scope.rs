@@ -1,4 +1,4 @@
-//! The addresses and verbs that a token is limited to.
+//! The addresses and operations that a token is limited to.
 
 use std::collections::BTreeSet;
 
@@ -6,12 +6,12 @@ use strowger::{ActorPath, PathPattern};
 
 use super::operation::Operation;
 
-/// The addresses and verbs of a token, parsed once.
+/// The addresses and operations of a token, parsed once.
 #[derive(Debug, Clone, Default)]
 pub(super) struct TokenScope {
     /// `None` if every address is in reach.
     addresses: Option<Vec<PathPattern>>,
-    /// `None` if every verb of the role is permitted.
+    /// `None` if every operation of the role is allowed.
     operations: Option<BTreeSet<String>>,
 }
 
@@ -35,8 +35,8 @@ impl TokenScope {
         self.addresses.as_ref().is_none_or(any)
     }
 
-    /// Returns `true` if the verb is permitted. Verbs with [`Permission::Basic`](super::Permission::Basic)
-    /// always are.
+    /// Returns `true` if the operation is allowed. Operations with
+    /// [`Permission::Basic`](super::Permission::Basic) always are.
     pub(super) fn allows_operation(&self, operation: &Operation) -> bool {
         let is_named = |operations: &BTreeSet<String>| operations.contains(operation.name());
         operation.permission() == super::Permission::Basic

@@ -1,4 +1,4 @@
-//! Tokens: a secret with a name, a role, addresses and verbs.
+//! Tokens: a secret with a name, a role, addresses and operations.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,12 +12,12 @@ use super::caller::Caller;
 use super::role::Role;
 use super::scope::TokenScope;
 
-/// A secret that lets a client in, with the rights of the client.
+/// A secret that authenticates a client, with a role and optional limits.
 ///
 /// ```
 /// use strowger_gateway::access::{Role, Token};
 ///
-/// let token = Token::new("console", Role::Viewer, "sixteen-octets-x")
+/// let token = Token::new("console", Role::Viewer, "sixteen-bytes-xy")
 ///     .with_addresses(vec!["/node/**".parse()?]);
 /// assert_eq!((token.name(), token.role()), ("console", Role::Viewer));
 /// assert!(!format!("{token:?}").contains("sixteen"));
@@ -36,19 +36,19 @@ pub struct Token {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokenError {
-    /// The secret is empty, so everybody knows it.
+    /// The secret is empty, so it protects nothing.
     #[error("the secret of the token {name} is empty")]
     EmptySecret {
         /// The name of the token.
         name: Arc<str>,
     },
-    /// Two tokens have the same name, so their records could not be told apart.
+    /// Two tokens have the same name, so their audit records would be ambiguous.
     #[error("two tokens have the name {name}")]
     DuplicateName {
         /// The name.
         name: Arc<str>,
     },
-    /// Two tokens have the same secret, so their clients could not be told apart.
+    /// Two tokens have the same secret, so their clients would be ambiguous.
     #[error("the tokens {first} and {second} have the same secret")]
     DuplicateSecret {
         /// The name of one token.
@@ -59,7 +59,7 @@ pub enum TokenError {
 }
 
 impl Token {
-    /// Creates a token that reaches every address, with every verb of its role.
+    /// Creates a token that reaches every address, with every operation of its role.
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>, role: Role, secret: impl Into<Arc<str>>) -> Self {
         Self {
@@ -78,7 +78,7 @@ impl Token {
         self
     }
 
-    /// Limits the token to verbs with these names.
+    /// Limits the token to operations with these names; unknown names have no effect.
     #[must_use]
     pub fn with_operations(mut self, operations: impl IntoIterator<Item = String>) -> Self {
         Arc::make_mut(&mut self.scope).limit_operations(operations);
@@ -142,7 +142,7 @@ impl Callers {
     }
 
     /// Finds the caller with this secret. The time taken depends neither on which caller it is nor
-    /// on how much of `given` is right.
+    /// on the length of the matching prefix.
     pub(crate) fn find(&self, given: &[u8]) -> Option<&Caller> {
         let mut found = None;
         for caller in &self.0 {

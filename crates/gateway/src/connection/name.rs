@@ -15,15 +15,15 @@ pub(super) enum BoundName {
     Message {
         address: Address,
         kind: Box<str>,
-        /// The rights of the caller for this message.
+        /// The permissions of the caller for this message.
         permissions: MessagePermissions,
         /// The endpoint found at the last use.
         entry: Option<RemoteEntry>,
     },
 }
 
-/// The rights of a caller for one message of an actor. They are determined once, when the name is
-/// bound, and checked for each message.
+/// The permissions of a caller for one message of an actor. They are determined once, when the name
+/// is bound, and checked for each message.
 #[derive(Debug, Clone)]
 pub(super) struct MessagePermissions {
     path: ActorPath,

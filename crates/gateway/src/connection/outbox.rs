@@ -2,8 +2,8 @@
 //!
 //! Answers arrive in the turns of the actors that give them, and leave in the writer task, so the
 //! state is shared under a lock; nothing waits while holding it. A call is in the table from its
-//! frame to its answer. Whoever removes it from the table answers it, so each call is answered
-//! exactly once.
+//! frame to its answer. The code that removes it from the table answers it, so each call is
+//! answered exactly once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,7 +53,7 @@ enum OutboxStage {
 /// A call that has not been answered yet.
 #[derive(Default)]
 pub(super) struct OpenCall {
-    /// The ticket of its message in the mailbox.
+    /// The handle of its message in the mailbox.
     pub(super) delivery: Option<DeliveryHandle>,
     /// The deadline, and the time that the call had.
     pub(super) deadline: Option<(Instant, Duration)>,
@@ -119,7 +119,7 @@ impl Outbox {
         self.state.lock().open_calls.is_empty()
     }
 
-    /// Stores the ticket of a call, or cancels its message if the call has ended.
+    /// Stores the delivery handle of a call, or cancels its message if the call has ended.
     pub(super) fn set_delivery(&self, id: u32, delivery: DeliveryHandle) {
         let mut state = self.state.lock();
         match state.open_calls.get_mut(&id) {
@@ -285,7 +285,7 @@ impl Outbox {
         self.room.notify_waiters();
     }
 
-    /// Drops all calls: nobody will read their answers.
+    /// Drops all calls, because their answers can no longer be read.
     fn drop_calls(&self, mut state: MutexGuard<'_, OutboxState>) {
         let open = std::mem::take(&mut state.open_calls);
         drop(state);

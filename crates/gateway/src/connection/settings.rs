@@ -37,7 +37,7 @@ pub(crate) struct EndpointSettings {
     pub(crate) origins: Option<Arc<Origins>>,
 }
 
-/// Time limit for sending the reason to a client that is turned away.
+/// Time limit for sending the reason to a client that is refused.
 const REJECTION_TIMEOUT: Duration = Duration::from_millis(100);
 
 impl Endpoint for EndpointSettings {
@@ -98,7 +98,7 @@ impl Admission {
 pub(crate) enum ClientStatus {
     /// The client has to authenticate.
     Unauthenticated(UnauthenticatedSlot),
-    /// The client is let in: only the owner can connect.
+    /// The client needs no token: only the owner can connect.
     Admitted(AdmittedSlot),
 }
 

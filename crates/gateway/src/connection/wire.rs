@@ -30,11 +30,11 @@ pub(super) struct PendingClient {
     pub(super) admission: Admission,
     pub(super) status: ClientStatus,
     pub(super) admitted_count: AdmittedCount,
-    /// Set once the client is let in.
+    /// Set once the client is admitted.
     pub(super) admitted: Arc<OnceLock<AdmittedClient>>,
 }
 
-/// A client that was let in, with its slot among them.
+/// An admitted client with its slot.
 #[derive(Debug)]
 pub(super) struct AdmittedClient {
     _slot: AdmittedSlot,

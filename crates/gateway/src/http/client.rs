@@ -1,4 +1,4 @@
-//! The state of a client: an unauthenticated client gets a few answers, an agent any number.
+//! The state of a client: an unauthenticated client gets a few responses, an agent any number.
 
 use std::future::pending;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -29,17 +29,18 @@ pub(super) struct HttpClientState {
     agent: OnceLock<AdmittedSlot>,
     /// Set once the client has sent a request, valid or not.
     sent_request: AtomicBool,
-    /// Set from the head of a request until its answer was written.
+    /// Set from the head of a request until its response was written.
     responding: AtomicBool,
-    /// Number of answers on this connection.
+    /// Number of responses on this connection.
     responses: AtomicUsize,
-    /// Set if the last answer was a refusal: the refused request may not have been read to its end.
+    /// Set if the last response was a refusal: the refused request may not have been read to its
+    /// end.
     refused: AtomicBool,
-    /// Shared with the request in progress and with its answer; the count tells if either still
+    /// Shared with the request in progress and with its response; the count tells if either still
     /// exists.
     request_guard: Arc<()>,
     /// Time until which an unauthenticated client may send further requests. The rest of its time
-    /// is for their answers.
+    /// is for their responses.
     requests_until: Instant,
     /// Time limit of an unauthenticated client.
     deadline: Instant,
@@ -100,18 +101,18 @@ impl HttpClientState {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Returns `true` from the head of a request until its answer was written.
+    /// Returns `true` from the head of a request until its response was written.
     pub(super) fn is_responding(&self) -> bool {
         self.responding.load(Ordering::Relaxed)
     }
 
-    /// Called when hyper has written everything: an answer that is not kept alive any more is
+    /// Called when hyper has written everything: a response that is not kept alive any more is
     /// complete.
     pub(super) fn written(&self) {
         if Arc::strong_count(&self.request_guard) == 1
             && self.responding.swap(false, Ordering::Relaxed)
         {
-            // The client has its answer: from now on others come first.
+            // The client has its response: from now on others come first.
             self.protect_for(Duration::ZERO);
         }
     }
@@ -136,7 +137,7 @@ impl HttpClientState {
     }
 
     /// Waits until the time of an unauthenticated client is over: between requests, earlier than
-    /// with a request or an answer under way.
+    /// with a request or a response under way.
     async fn timed_out(&self) {
         sleep_until(self.requests_until).await;
         if !self.has_sent_request() || self.is_responding() {
@@ -161,7 +162,7 @@ impl HttpClientState {
         }
     }
 
-    /// Counts an answer. Returns `true` if an unauthenticated client may send another request.
+    /// Counts a response. Returns `true` if an unauthenticated client may send another request.
     fn may_send_another(&self) -> bool {
         let responses = self.responses.fetch_add(1, Ordering::Relaxed) + 1;
         let slot = self.unauthenticated.lock();
@@ -200,7 +201,7 @@ impl HttpClientState {
         Ok(())
     }
 
-    /// Records that the client has sent a request, so it may wait for the answer.
+    /// Records that the client has sent a request, so it may wait for the response.
     fn mark_request_sent(&self) {
         self.sent_request.store(true, Ordering::Relaxed);
         self.protect_for(ANSWER_GRACE);
@@ -216,11 +217,11 @@ impl HttpClientState {
             true => self.limits().time,
             false => self.deadline.saturating_duration_since(Instant::now()),
         };
-        // The other half of the time is left for sending the answer.
+        // The other half of the time is left for sending the response.
         self.state.page(&request, &self.system, left / 2).await
     }
 
-    /// Returns the answer to input that could not be parsed, if the client can still be answered.
+    /// Returns the response to input that could not be parsed, if the client can still be answered.
     pub(super) fn refusal(&self, error: &hyper::Error) -> Option<HttpResponse> {
         if self.is_responding() {
             return None;
@@ -243,7 +244,7 @@ impl HttpClientState {
         Some(self.finish_response(response))
     }
 
-    /// Returns the answer to a client that has to leave before it has sent a request.
+    /// Returns the response to a client that has to leave before it has sent a request.
     pub(super) fn eviction_response(&self, reason: EvictReason) -> HttpResponse {
         match reason {
             EvictReason::Evicted => {

@@ -9,14 +9,14 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::client::HttpClientState;
 use crate::connection::ByteStream;
 
-/// A connection that only carries answers of this crate.
+/// A connection that only carries responses of this crate.
 ///
-/// hyper answers a head that it cannot parse by itself, with a status and no text. That answer is
+/// hyper answers a head that it cannot parse by itself, with a status and no text. That response is
 /// dropped here, and the connection stays open for a better one.
 pub(super) struct ClientStream<'a> {
     stream: &'a mut dyn ByteStream,
     client: &'a HttpClientState,
-    /// `true` once the end of the stream was held back until the answer is written.
+    /// `true` once the end of the stream was held back until the response is written.
     has_ended: bool,
 }
 
@@ -39,8 +39,8 @@ impl AsyncRead for ClientStream<'_> {
         let before = to.filled().len();
         ready!(Pin::new(&mut *self.stream).poll_read(cx, to))?;
         let has_ended = to.filled().len() == before;
-        // A client that has closed its sending side still gets its answer. If an agent closes, the
-        // call that it waits for is cancelled.
+        // A client that has closed its sending side still gets its response. If an agent closes,
+        // the call that it waits for is cancelled.
         self.has_ended = has_ended && self.client.is_responding() && !self.client.is_agent();
         match self.has_ended {
             true => Poll::Pending,

@@ -88,11 +88,11 @@ const MAX_AGENT_IDLE: Duration = Duration::from_secs(75);
 /// Maximum size of the read buffer, unless a head may be longer.
 const MAX_READ_BUFFER: usize = 64 * 1024;
 
-/// Time limit for sending an answer that ends a connection early.
+/// Time limit for sending a response that ends a connection early.
 const FAREWELL_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Maximum number of bytes to discard of what a client goes on sending, so that it can read the
-/// answer.
+/// response.
 const MAX_DISCARDED: u64 = 64 * 1024;
 
 /// Serves a client until it is gone or has to leave.
@@ -110,7 +110,7 @@ async fn run_connection(
         return Ok(());
     }
     let within = match reason {
-        // Others wait for the slot: the answer is sent only as far as possible without waiting.
+        // Others wait for the slot: the response is sent only as far as possible without waiting.
         EvictReason::Evicted => Duration::ZERO,
         EvictReason::TimedOut => FAREWELL_TIMEOUT,
     };
@@ -145,7 +145,7 @@ async fn serve(stream: &mut dyn ByteStream, client: &HttpClientState) -> io::Res
                 send_response(stream, refusal.ok_or_else(|| io::Error::other(error))?).await?;
             }
         }
-        // The client has its answer: from now on others come first.
+        // The client has its response: from now on others come first.
         client.protect_for(Duration::ZERO);
         let most = if client.is_agent() {
             u64::MAX
@@ -160,7 +160,7 @@ async fn serve(stream: &mut dyn ByteStream, client: &HttpClientState) -> io::Res
 /// A stand-in for a request that could not be read, because hyper only answers requests.
 const STAND_IN_REQUEST: &[u8] = b"GET / HTTP/1.1\r\n\r\n";
 
-/// Sends an answer to a client whose input was not a request.
+/// Sends a response to a client whose input was not a request.
 async fn send_response(stream: &mut dyn ByteStream, response: HttpResponse) -> io::Result<()> {
     let response = Mutex::new(Some(closing_response(response)));
     let service =
@@ -178,7 +178,7 @@ async fn send_response(stream: &mut dyn ByteStream, response: HttpResponse) -> i
 }
 
 /// Discards input, because closing a socket with unread bytes would reset the connection, and the
-/// answer could be lost.
+/// response could be lost.
 async fn drain(stream: &mut dyn ByteStream, most: u64) -> io::Result<()> {
     tokio::io::copy(&mut stream.take(most), &mut tokio::io::sink()).await?;
     Ok(())

@@ -50,7 +50,7 @@ impl HttpState {
         }
     }
 
-    /// Returns the answer that refuses metrics to the holder of this token, if it may not read
+    /// Returns the response that refuses metrics to the holder of this token, if it may not read
     /// them.
     fn refusal(&self, token: Option<&[u8]>) -> Option<HttpResponse> {
         let metrics_readers = self.metrics_readers.as_ref()?;

@@ -1,4 +1,4 @@
-//! HTTP answers.
+//! HTTP responses.
 
 use std::convert::Infallible;
 
@@ -11,7 +11,7 @@ use hyper::{Response, StatusCode};
 pub(crate) type HttpResponse = Response<HttpBody>;
 type HttpBody = BoxBody<Bytes, Infallible>;
 
-/// Creates a plain-text answer.
+/// Creates a plain-text response.
 pub(crate) fn text_response(status: StatusCode, text: impl Into<Bytes>) -> HttpResponse {
     typed_response("text/plain; charset=utf-8", status, text)
 }
@@ -36,7 +36,7 @@ pub(crate) fn with_header(
     response
 }
 
-/// Creates the answer to a request that lacks a valid token.
+/// Creates the response to a request that lacks a valid token.
 pub(crate) fn unauthorized() -> HttpResponse {
     let text = "missing or invalid token: send the header `Authorization: Bearer TOKEN` with a \
                 token of this node\n";
@@ -44,18 +44,18 @@ pub(crate) fn unauthorized() -> HttpResponse {
     with_header(response, header::WWW_AUTHENTICATE, "Bearer")
 }
 
-/// Creates the answer to a client that may try again a moment later.
+/// Creates the response to a client that may try again a moment later.
 pub(crate) fn unavailable(text: impl Into<Bytes>) -> HttpResponse {
     let response = text_response(StatusCode::SERVICE_UNAVAILABLE, text);
     with_header(response, header::RETRY_AFTER, "1")
 }
 
-/// Marks the last answer of a connection.
+/// Marks the last response of a connection.
 pub(super) fn closing_response(response: HttpResponse) -> HttpResponse {
     with_header(response, header::CONNECTION, "close")
 }
 
-/// Keeps a value alive until the answer was sent, or its client is gone.
+/// Keeps a value alive until the response was sent, or its client is gone.
 pub(crate) fn with_guard(response: HttpResponse, kept: impl Send + Sync + 'static) -> HttpResponse {
     response.map(|content| {
         let keep = move |never| {

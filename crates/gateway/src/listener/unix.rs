@@ -1,7 +1,7 @@
 //! A Unix socket that is created atomically and open only to its owner.
 //!
 //! The socket is bound inside a directory that only its owner may enter, gets its mode there, and
-//! is then linked to its name, which fails if the name is taken. So at no moment can another user
+//! is then linked to its name, which fails if the name is taken. Another user can never
 //! connect, and no existing socket is overwritten.
 
 use std::fs::{self, DirBuilder, Permissions};

@@ -181,7 +181,7 @@ impl McpHttpService {
         }
         let request = Request::from_parts(parts, Full::new(body));
         let response = self.service.handle(request).await;
-        // The answer to the first request names the new session.
+        // The response to the first request names the new session.
         if is_new && let Some(id) = response.headers().get(SESSION) {
             let id = String::from_utf8_lossy(id.as_bytes());
             busy = self.sessions.enter(&id, &name).await.unwrap_or_default();
@@ -220,7 +220,7 @@ fn is_hello(body: &[u8]) -> bool {
 /// The header in which agents send the identifier of their session.
 const SESSION: &str = "mcp-session-id";
 
-/// Allows a page to read the answer.
+/// Allows a page to read the response.
 fn allow_origin(origin: HeaderValue, headers: &mut HeaderMap) {
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     for (name, value) in [

@@ -41,7 +41,7 @@ pub struct Tool {
     pub about: Cow<'static, str>,
     /// The JSON Schema of the arguments, an object.
     pub input: Value,
-    /// The JSON Schema of the structured answer, an object, if there is one.
+    /// The JSON Schema of the structured output, an object, if there is one.
     pub output: Option<Value>,
     /// The effect of the tool.
     pub effect: ToolEffect,
@@ -64,7 +64,7 @@ impl Tool {
         }
     }
 
-    /// Sets the schema of the structured answer.
+    /// Sets the schema of the structured output.
     #[must_use]
     pub fn with_output(mut self, schema: Value) -> Self {
         self.output = Some(schema);
@@ -155,12 +155,12 @@ impl fmt::Debug for ProgressReporter {
     }
 }
 
-/// The answer of a tool.
+/// The output of a tool.
 ///
-/// The content is the complete answer. Long text belongs only there: if it were structured as well,
+/// The content is complete. Long text belongs only there: if it were structured as well,
 /// one message would carry it twice, which clients with a line limit reject. The structured part
-/// holds facts beside the content, such as numbers and flags, or repeats an answer that is short as
-/// a whole ([`ToolOutput::of`]).
+/// holds facts beside the content, such as numbers and flags, or repeats content that is short as
+/// a whole ([`ToolOutput::structured`]).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolOutput {
@@ -172,12 +172,12 @@ pub struct ToolOutput {
     /// receive long text twice.
     #[serde(skip)]
     pub local_value: Option<Value>,
-    /// `true` if the agent is told that the call failed.
+    /// `true` if the call failed; agents see it as `isError`.
     #[serde(default)]
     pub failed: bool,
 }
 
-/// A piece of an answer.
+/// A piece of tool output, as in a `content` block of MCP.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "kind")]
 #[non_exhaustive]
@@ -213,15 +213,15 @@ pub enum ToolContent {
 }
 
 impl ToolOutput {
-    /// Creates a short structured answer, which models read as JSON. The protocol requires it to be
-    /// sent both as text and as a value; for long answers use [`ToolOutput::json`].
+    /// Creates short structured output, which models read as JSON. The protocol requires it to be
+    /// sent both as text and as a value; for long output use [`ToolOutput::json`].
     #[must_use]
     pub fn structured(value: Value) -> Self {
         let text = value.to_string();
         Self::text(text).with_structured(value)
     }
 
-    /// Creates a JSON answer of any length. It is sent once, as text; code that calls the tool on
+    /// Creates JSON output of any length. It is sent once, as text; code that calls the tool on
     /// this node gets the value.
     #[must_use]
     pub fn json(value: Value) -> Self {
@@ -229,7 +229,7 @@ impl ToolOutput {
         Self::text(text).with_local_value(value)
     }
 
-    /// Creates an answer of text.
+    /// Creates text output.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
         Self {
@@ -238,7 +238,7 @@ impl ToolOutput {
         }
     }
 
-    /// Creates an answer with one piece of content.
+    /// Creates output with one piece of content.
     #[must_use]
     pub fn content(content: ToolContent) -> Self {
         Self {

@@ -15,7 +15,7 @@ use super::raise_limit_hint;
 use super::tool::{RegisteredTool, ToolOutput, ToolRequest, close};
 use crate::access::AuditGuard;
 
-type Result<T = ToolOutput> = std::result::Result<T, Fault>;
+type ToolResult = Result<ToolOutput, Fault>;
 
 /// The arguments of a call, taken by its only incarnation.
 #[derive(Clone)]
@@ -34,7 +34,7 @@ pub(super) struct ToolCall {
     tool: Arc<RegisteredTool>,
     call: Option<ToolRequest>,
     deadline: Duration,
-    answer: Option<oneshot::Sender<Result>>,
+    answer: Option<oneshot::Sender<ToolResult>>,
 }
 
 impl ToolCallArgs {
@@ -42,7 +42,7 @@ impl ToolCallArgs {
         tool: Arc<RegisteredTool>,
         call: ToolRequest,
         deadline: Duration,
-    ) -> (Self, oneshot::Receiver<Result>) {
+    ) -> (Self, oneshot::Receiver<ToolResult>) {
         let (answer, answered) = oneshot::channel();
         let call = ToolCall {
             tool,
@@ -61,10 +61,7 @@ impl Actor for ToolCall {
 
     const MAILBOX: MailboxSpec = MailboxSpec::bounded(1);
 
-    async fn pre_start(
-        args: ToolCallArgs,
-        _: &mut Context<Self>,
-    ) -> std::result::Result<Self, AlreadyStarted> {
+    async fn pre_start(args: ToolCallArgs, _: &mut Context<Self>) -> Result<Self, AlreadyStarted> {
         args.0.lock().take().ok_or(AlreadyStarted)
     }
 
@@ -72,7 +69,7 @@ impl Actor for ToolCall {
         &mut self,
         StartTool: StartTool,
         cx: &mut Context<Self>,
-    ) -> std::result::Result<(), AlreadyStarted> {
+    ) -> Result<(), AlreadyStarted> {
         if let (Some(call), Some(answer)) = (self.call.take(), self.answer.take()) {
             let deadline = self.deadline;
             let done = timeout(deadline, self.tool.call(call)).await;
@@ -102,7 +99,7 @@ fn deadline_fault(name: &str, deadline: Duration) -> Fault {
 #[derive(Debug)]
 pub(super) struct PendingAnswer {
     actor: ActorRef<StartTool>,
-    answer: oneshot::Receiver<Result>,
+    answer: oneshot::Receiver<ToolResult>,
     answered: bool,
     record: Option<AuditGuard>,
 }
@@ -111,7 +108,7 @@ impl PendingAnswer {
     /// Starts the call.
     pub(super) fn new(
         actor: ActorRef<StartTool>,
-        answer: oneshot::Receiver<Result>,
+        answer: oneshot::Receiver<ToolResult>,
         record: Option<AuditGuard>,
     ) -> Self {
         // If the actor has ended already, the answer reports it.
@@ -126,9 +123,9 @@ impl PendingAnswer {
 }
 
 impl Future for PendingAnswer {
-    type Output = Result;
+    type Output = ToolResult;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Result> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<ToolResult> {
         let answer = ready!(Pin::new(&mut self.answer).poll(cx));
         self.answered = true;
         let answer = answer.unwrap_or_else(|_| {

@@ -223,7 +223,7 @@ async fn metrics_can_require_a_token() {
         ("of an operator", 200),
         ("of an agent", 403),
         ("of few verbs", 403),
-        // Totals are those of the whole node, whoever reads them.
+        // Totals are those of the whole node, whichever client reads them.
         ("of one far away", 200),
         ("of nobody", 401),
         ("", 401),
@@ -270,7 +270,7 @@ async fn readiness_lists_failed_checks() {
     assert_eq!(response.json(), json!({ "ready": true, "reasons": [] }));
 }
 
-/// Stops when it is told to.
+/// Stops once the semaphore has a permit.
 struct SlowStop(Arc<tokio::sync::Semaphore>);
 
 impl Actor for SlowStop {

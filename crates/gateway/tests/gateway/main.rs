@@ -1,4 +1,4 @@
-//! The doors of a node, called by clients that behave and by clients that do not.
+//! The endpoints of a node, called by clients that behave and by clients that do not.
 
 mod control;
 mod hostile;

@@ -518,7 +518,7 @@ async fn agents_up_to_the_limit_are_served() {
     let http = HttpEndpoint::open(|_, _| {}).await;
     let session = http.session().await;
     let known = format!("Authorization: Bearer {TOKEN}\r\n{session}");
-    // All permitted connections stay open; they are more than strangers may have.
+    // All permitted connections stay open; they are more than unauthenticated clients may have.
     let mut open = Vec::new();
     for number in 0..HttpLimits::default().agents as u64 {
         let ask = call(number, "double", &json!({ "number": 1 })).to_string();
@@ -605,7 +605,7 @@ fn silent_clients(server: SocketAddr, says: &'static str) -> JoinSet<()> {
     crowd
 }
 
-/// Shorter than the time for which a stranger keeps its place.
+/// Shorter than the time for which an unauthenticated client keeps its place.
 const OBSERVATION_TIME: Duration = Duration::from_millis(500);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,4 +1,4 @@
-//! Roles of tokens: the verbs that each permits at every endpoint, and the audit records.
+//! Roles of tokens: the operations that each permits at every endpoint, and the audit records.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -128,7 +128,7 @@ impl TestClient {
     }
 }
 
-/// Each verb with a harmless call.
+/// Each operation with a harmless call.
 fn every_operation() -> Vec<(Operation, FrameKind, String, Value)> {
     let methods = Operation::control_methods().iter();
     let method = |operation: &Operation| {

@@ -133,8 +133,8 @@ async fn unauthenticated_flood_does_not_delay_the_owner_or_a_token() {
             let mut slowest = Duration::ZERO;
             for _ in 0..20 {
                 let start = Instant::now();
-                // On a busy machine the token may be sent after the time that a stranger has at
-                // least: the round is lost.
+                // On a busy machine the token may be sent after the time that an unauthenticated
+                // client has at least: the round is lost.
                 let Ok(mut known) = Client::connect_tcp(address, TOKEN).await else {
                     slowest = Duration::MAX;
                     break;

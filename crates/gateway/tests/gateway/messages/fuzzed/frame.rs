@@ -7,7 +7,7 @@ use strowger_gateway::frame::{Frame, FrameDecoder, FrameError};
 /// Maximum length of a payload; short, so that the limit is hit often.
 const LIMIT: usize = 64;
 
-/// Decodes the stream of an input, whose first octet says where to cut it.
+/// Decodes the stream of an input, whose first byte is the offset of the cut.
 pub(crate) fn check(input: &[u8]) {
     let Some((cut, stream)) = input.split_first() else {
         return;
