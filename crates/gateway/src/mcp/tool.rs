@@ -126,7 +126,7 @@ impl ProgressReporter {
         Self(ProgressSink::Function(Arc::new(report)))
     }
 
-    pub(super) fn to(peer: Peer<RoleServer>, token: Option<ProgressToken>) -> Self {
+    pub(super) fn for_agent(peer: Peer<RoleServer>, token: Option<ProgressToken>) -> Self {
         Self(token.map_or(ProgressSink::None, |token| ProgressSink::Agent(peer, token)))
     }
 
