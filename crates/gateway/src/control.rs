@@ -135,7 +135,7 @@ fn tree(
     params: &Value,
     annotations: Annotations,
 ) -> Result<MethodOutput, Fault> {
-    let params = Params::of(params, &["path", "limit"])?;
+    let params = Params::parse(params, &["path", "limit"])?;
     let mut actors = subtree(system, &params)?;
     if let Some(limit) = params.number("limit")? {
         prune(&mut actors, limit);
@@ -187,7 +187,7 @@ fn ps(
     params: &Value,
     annotations: Annotations,
 ) -> Result<MethodOutput, Fault> {
-    let params = Params::of(params, &["path", "sort", "limit"])?;
+    let params = Params::parse(params, &["path", "sort", "limit"])?;
     let mut actors = subtree(system, &params)?;
     if let Some(key) = params.text("sort")? {
         let number = sort_key(key)?;
@@ -200,7 +200,7 @@ fn ps(
 }
 
 fn exposed(system: &ActorSystem, params: &Value) -> Result<MethodOutput, Fault> {
-    let params = Params::of(params, &["address"])?;
+    let params = Params::parse(params, &["address"])?;
     let mut exposed = system.exports();
     if let Some(wanted) = params.text("address")? {
         let wanted: Address = wanted.parse()?;
@@ -220,7 +220,7 @@ fn exposed(system: &ActorSystem, params: &Value) -> Result<MethodOutput, Fault> 
 }
 
 async fn inspect(system: &ActorSystem, methods: &Methods, params: &Value) -> Result<Value, Fault> {
-    let actor = find_actor(system, &Params::of(params, &["path"])?)?;
+    let actor = find_actor(system, &Params::parse(params, &["path"])?)?;
     let mut value = annotated_stats(&actor.info(), &methods.annotations());
     if let Some(details) = methods.description(&actor.path()).await {
         value["details"] = details;
@@ -229,7 +229,7 @@ async fn inspect(system: &ActorSystem, methods: &Methods, params: &Value) -> Res
 }
 
 async fn kill(system: &ActorSystem, params: &Value) -> Result<Value, Fault> {
-    let params = Params::of(params, &["path", "panic"])?;
+    let params = Params::parse(params, &["path", "panic"])?;
     let actor = find_actor(system, &params)?;
     let (path, before) = (actor.path(), actor.info().restarts);
     if params.flag("panic")? {
@@ -356,7 +356,7 @@ fn not_found_text(system: &ActorSystem, path: &str) -> String {
 struct Params<'a>(Option<&'a Map<String, Value>>);
 
 impl<'a> Params<'a> {
-    fn of(value: &'a Value, known: &[&str]) -> Result<Self, Fault> {
+    fn parse(value: &'a Value, known: &[&str]) -> Result<Self, Fault> {
         let wrong = |text| Err(Fault::new(FaultCode::BadRequest, text));
         let object = match value {
             Value::Null => return Ok(Self(None)),

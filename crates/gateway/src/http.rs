@@ -142,7 +142,7 @@ impl HttpServer {
         tokens: &[Token],
     ) -> Result<Self, OpenError> {
         Token::check(tokens)?;
-        let callers = Callers::new(tokens, "http", &AuditLog::of(system));
+        let callers = Callers::new(tokens, "http", &AuditLog::new(system));
         Self::begin(system, address, (limits, recorder, health), Some(callers)).await
     }
 

@@ -123,18 +123,18 @@ impl Listeners {
             let owner = Admission::Owner(Caller::owner(system, SOCKET));
             endpoints.push((SOCKET, ListenAddress::Unix(path.clone()), owner, None));
         }
-        let audit = AuditLog::of(system);
-        let check_address = |address: SocketAddr, endpoint| {
+        let audit = AuditLog::new(system);
+        let admit_tokens = |address: SocketAddr, endpoint| {
             check_address(address, &spec.tokens)?;
             let callers = Callers::new(&spec.tokens, endpoint, &audit);
             Ok::<_, OpenError>(Admission::Tokens(Arc::new(callers)))
         };
         if let Some(address) = spec.tcp {
-            let admission = check_address(address, TCP)?;
+            let admission = admit_tokens(address, TCP)?;
             endpoints.push((TCP, ListenAddress::Tcp(address), admission, None));
         }
         if let Some(address) = spec.websocket {
-            let admission = check_address(address, WEB)?;
+            let admission = admit_tokens(address, WEB)?;
             let origins = Arc::new(Origins::new(spec.origins));
             endpoints.push((WEB, ListenAddress::Tcp(address), admission, Some(origins)));
         }

@@ -174,7 +174,7 @@ impl McpServer {
             limits,
             calls: calls.dynamic().ok_or_else(closed)?,
             owner: Caller::owner(system, "stdio"),
-            audit: AuditLog::of(system),
+            audit: AuditLog::new(system),
             next: AtomicU64::new(1),
             ended,
         })))

@@ -242,7 +242,7 @@ impl Methods {
         }
         let answer =
             answer.map_err(|fault| without_neighbours(fault, &caller, address.as_ref()))?;
-        filtered(answer, RowFilter::of(&caller, operation))
+        filtered(answer, RowFilter::for_caller(&caller, operation))
     }
 
     fn unknown(&self, name: &str) -> Fault {

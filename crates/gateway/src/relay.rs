@@ -72,7 +72,7 @@ impl<T> fmt::Debug for RelaySpec<T> {
 pub(crate) struct Relay<T> {
     source: Source<Arc<Value>>,
     encode: fn(&T) -> Value,
-    of: PhantomData<fn(T)>,
+    message_type: PhantomData<fn(T)>,
 }
 
 /// The messages of a relay.
@@ -128,7 +128,7 @@ impl<T: Send + Sync + 'static> Actor for Relay<T> {
         Ok(Self {
             source: cx.source(spec),
             encode: args.encode,
-            of: PhantomData,
+            message_type: PhantomData,
         })
     }
 

@@ -408,7 +408,7 @@ impl Default for Limits {
             transactions: 65_536,
             response_cache: 65_536,
             session_octets: 64 * 1024,
-            urrs: 128,
+            urrs: 512,
             usage_reports: 64,
             buffered_packets: 1024,
             pfd_octets: 1024 * 1024,

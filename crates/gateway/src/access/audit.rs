@@ -70,7 +70,7 @@ pub(crate) struct AuditLog(Option<Topic<AuditRecord>>);
 
 impl AuditLog {
     /// Creates the audit trail of a system, without keeping the system alive.
-    pub(crate) fn of(system: &ActorSystem) -> Self {
+    pub(crate) fn new(system: &ActorSystem) -> Self {
         describe();
         // If the system has no room for another topic, the log remains.
         Self(system.topic::<AuditRecord>(AuditRecord::TOPIC).ok())
@@ -134,7 +134,7 @@ pub(super) struct AuditBudgets {
 
 impl AuditBudgets {
     /// Returns the budget for operations with a permission that changes something.
-    const fn of(&self, permission: Permission) -> &AuditBudget {
+    const fn budget_for(&self, permission: Permission) -> &AuditBudget {
         match permission {
             Permission::Manage => &self.manage,
             Permission::Basic | Permission::Read | Permission::Interact => &self.interact,
@@ -228,7 +228,7 @@ impl AuditGuard {
         caller
             .token()
             .budgets
-            .of(operation.permission())
+            .budget_for(operation.permission())
             .admit(now)
             .then(|| {
                 Self(Box::new(AuditGuardInner {

@@ -44,7 +44,7 @@ impl Caller {
     pub fn owner(system: &ActorSystem, endpoint: &'static str) -> Self {
         // No client shows this token: the endpoints of the owner want none.
         let token = Token::new(Role::Owner.name(), Role::Owner, "");
-        Self::new(token, endpoint, AuditLog::of(system))
+        Self::new(token, endpoint, AuditLog::new(system))
     }
 
     /// Returns the name of the token; `owner` for the owner.
@@ -248,7 +248,7 @@ pub(crate) struct RowFilter {
 
 impl RowFilter {
     /// Creates the filter for a listing; `None` if the caller may see all of it.
-    pub(crate) fn of(caller: &Caller, operation: &Operation) -> Option<Self> {
+    pub(crate) fn for_caller(caller: &Caller, operation: &Operation) -> Option<Self> {
         let by_row = matches!(operation.resource(), Resource::PerRow(..));
         (by_row && caller.has_address_limits()).then(|| Self {
             caller: caller.clone(),

@@ -121,7 +121,7 @@ fn rows_outside_the_addresses_are_hidden() {
     const PS: Operation = Operation::reads("ps").with_resource(Resource::PerRow("path", ""));
     let of = |patterns: &[&str]| {
         let callers = callers(token(patterns));
-        RowFilter::of(callers.find(b"secret").unwrap(), &PS)
+        RowFilter::for_caller(callers.find(b"secret").unwrap(), &PS)
     };
     assert!(of(&["/**"]).is_none());
     let mut filter = of(&["/a/**"]).unwrap();

@@ -42,15 +42,15 @@ impl MailboxQueues {
     /// Queues a message behind others for the same actor. Returns the message if no other waits.
     pub(super) fn enqueue(
         &mut self,
-        waiting: QueuedMessage,
+        message: QueuedMessage,
     ) -> Result<Option<QueuedMessage>, Fault> {
         if self.by_actor.is_empty() {
-            return Ok(Some(waiting));
+            return Ok(Some(message));
         }
-        let Some(queue) = self.by_actor.get_mut(&waiting.entry.actor().id()) else {
-            return Ok(Some(waiting));
+        let Some(queue) = self.by_actor.get_mut(&message.entry.actor().id()) else {
+            return Ok(Some(message));
         };
-        let bytes = self.bytes + waiting.payload.bytes.len();
+        let bytes = self.bytes + message.payload.bytes.len();
         if bytes > self.limit {
             let text = format!(
                 "{} bytes wait for space in mailboxes, limit is {}",
@@ -59,7 +59,7 @@ impl MailboxQueues {
             return Err(Fault::new(FaultCode::Full, text));
         }
         self.bytes = bytes;
-        queue.behind.push_back(waiting);
+        queue.behind.push_back(message);
         Ok(None)
     }
 

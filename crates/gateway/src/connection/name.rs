@@ -41,7 +41,7 @@ enum MessageUse {
 }
 
 impl MessagePermissions {
-    fn of(caller: &Caller, address: &Address, kind: &str) -> Self {
+    fn new(caller: &Caller, address: &Address, kind: &str) -> Self {
         let path = ActorPath::from(address.path());
         let mut permissions = Self {
             is_topic: kind == SUBSCRIBE && address.path().starts_with(TOPICS),
@@ -193,7 +193,7 @@ fn parse_message_name(name: &str, caller: &Caller) -> Result<BoundName, String> 
         return Err(text);
     }
     Ok(BoundName::Message {
-        permissions: MessagePermissions::of(caller, &address, kind),
+        permissions: MessagePermissions::new(caller, &address, kind),
         address,
         kind: kind.into(),
         entry: None,

@@ -169,11 +169,11 @@ impl Outbox {
     /// Returns the overdue calls with the time that each had, and the next deadline.
     pub(super) fn overdue(&self, now: Instant) -> (Vec<(u32, Duration)>, Option<Instant>) {
         let state = self.state.lock();
-        let deadline = state.open_calls.iter();
-        let deadline =
-            deadline.filter_map(|(id, open)| open.deadline.map(|(at, span)| (*id, at, span)));
+        let deadlines = state.open_calls.iter();
+        let deadlines =
+            deadlines.filter_map(|(id, open)| open.deadline.map(|(at, span)| (*id, at, span)));
         let (mut over, mut next) = (Vec::new(), None::<Instant>);
-        for (id, at, span) in deadline {
+        for (id, at, span) in deadlines {
             if at <= now {
                 over.push((at, id, span));
             } else {

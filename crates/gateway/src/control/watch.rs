@@ -26,7 +26,7 @@ pub(super) async fn top(
     annotations: &Annotations,
     params: &Value,
 ) -> Result<Value, Fault> {
-    let params = Params::of(params, &["sort", "limit", "path"])?;
+    let params = Params::parse(params, &["sort", "limit", "path"])?;
     let rank = match params.text("sort")?.unwrap_or("depth") {
         "depth" => TopRank::Depth,
         "rate" => TopRank::Rate,
@@ -126,7 +126,7 @@ const MAX_TRACE_RECORDS: u64 = 100_000;
 const MAX_TRACE_TIME: Duration = Duration::from_secs(3600);
 
 pub(super) async fn trace(system: &ActorSystem, params: &Value) -> Result<MethodOutput, Fault> {
-    let params = Params::of(params, &["path", "max", "within_ms"])?;
+    let params = Params::parse(params, &["path", "max", "within_ms"])?;
     let Some(text) = params.text("path")? else {
         let text = "missing parameter \"path\", such as \"/gateway/**\"";
         return Err(Fault::new(FaultCode::BadRequest, text));

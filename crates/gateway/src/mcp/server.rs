@@ -84,7 +84,7 @@ impl ServerHandler for McpHandler {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let caller = self.caller(&context)?;
-        let progress = ProgressReporter::to(context.peer, context.meta.get_progress_token());
+        let progress = ProgressReporter::for_agent(context.peer, context.meta.get_progress_token());
         let arguments = request.arguments.map_or(Value::Null, Value::Object);
         let waiting = match self.mcp.run(&caller, &request.name, arguments, progress) {
             Ok(waiting) => waiting,

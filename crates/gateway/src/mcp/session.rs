@@ -71,12 +71,12 @@ impl Sessions {
         Ok(Some(busy))
     }
 
-    /// Makes room for another session: while there are `most` sessions, closes the one that has
+    /// Makes room for another session: while there are `limit` sessions, closes the one that has
     /// been idle for longest. Returns `false` if all of them are busy.
-    pub(super) async fn make_room(&self, most: usize) -> bool {
+    pub(super) async fn make_room(&self, limit: usize) -> bool {
         loop {
             let open: Vec<_> = self.manager.sessions.read().await.keys().cloned().collect();
-            if open.len() < most {
+            if open.len() < limit {
                 return true;
             }
             let oldest = {

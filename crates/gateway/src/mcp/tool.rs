@@ -126,7 +126,7 @@ impl ProgressReporter {
         Self(ProgressSink::Function(Arc::new(report)))
     }
 
-    pub(super) fn to(peer: Peer<RoleServer>, token: Option<ProgressToken>) -> Self {
+    pub(super) fn for_agent(peer: Peer<RoleServer>, token: Option<ProgressToken>) -> Self {
         Self(token.map_or(ProgressSink::None, |token| ProgressSink::Agent(peer, token)))
     }
 
@@ -160,7 +160,7 @@ impl fmt::Debug for ProgressReporter {
 /// The content is complete. Long text belongs only there: if it were structured as well,
 /// one message would carry it twice, which clients with a line limit reject. The structured part
 /// holds facts beside the content, such as numbers and flags, or repeats content that is short as
-/// a whole ([`ToolOutput::of`]).
+/// a whole ([`ToolOutput::structured`]).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolOutput {

@@ -88,7 +88,7 @@ async fn top_lists_the_deepest_with_totals_and_limits() {
     assert_eq!(rows.len(), 1);
     assert_eq!(rows[0]["path"], "/b");
     assert_eq!(rows[0]["capacity"], 100);
-    assert!(rows[0]["memory"].as_u64().is_some_and(|octets| octets > 0));
+    assert!(rows[0]["memory"].as_u64().is_some_and(|bytes| bytes > 0));
     assert!(rows[0]["rate"].is_number() && rows[0]["load"].is_number());
     assert_eq!(top["totals"]["actors"], 3, "{top}");
     assert!(top["totals"]["depth"].as_u64() >= Some(95), "{top}");

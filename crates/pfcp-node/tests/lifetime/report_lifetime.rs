@@ -223,7 +223,7 @@ async fn live_session_report_is_retransmitted() {
 /// A node whose session 7 is deleted with more usage than fits the answer; returns the reports that
 /// the answer announced, in order.
 async fn announced() -> (Bench, Peer, Vec<Vec<u8>>) {
-    let bench = Bench::with(|config| config.limits.urrs = 300).await;
+    let bench = Bench::new().await;
     let mut peer = bench.peer(2).await;
     peer.set_up(1).await;
     let session = peer.establish_with(7, 1_000_000, 300).await;

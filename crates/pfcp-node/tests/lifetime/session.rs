@@ -87,8 +87,8 @@ async fn usage_reporting_rules_of_a_session_are_limited() {
     peer.set_up(1).await;
     let kind = MessageType::SESSION_ESTABLISHMENT_REQUEST;
     for (urrs, wanted) in [
-        (128, Cause::REQUEST_ACCEPTED),
-        (129, Cause::NO_RESOURCES_AVAILABLE),
+        (512, Cause::REQUEST_ACCEPTED),
+        (513, Cause::NO_RESOURCES_AVAILABLE),
     ] {
         let body = establishment(peer.name, urrs.into(), 1_000_000, urrs);
         let answer = peer.ask(kind, Seid(0), &body).await;

@@ -121,10 +121,10 @@ struct Response {
 
 impl Response {
     async fn read(mut stream: TcpStream) -> Self {
-        let mut octets = Vec::new();
-        let read = tokio::time::timeout(LIMIT, stream.read_to_end(&mut octets)).await;
+        let mut bytes = Vec::new();
+        let read = tokio::time::timeout(LIMIT, stream.read_to_end(&mut bytes)).await;
         read.expect("every connection ends").expect("it answers");
-        let text = String::from_utf8(octets).expect("answers are text");
+        let text = String::from_utf8(bytes).expect("answers are text");
         let (head, body) = text.split_once("\r\n\r\n").expect("a head and a body");
         Self {
             status: head[9..12].parse().expect("a number"),
@@ -405,10 +405,10 @@ pub(crate) async fn exchange(
     let mut text = String::new();
     let read = async {
         while !text.contains(until) {
-            let mut octets = [0; 4096];
-            let count = stream.read(&mut octets).await.expect("it answers");
+            let mut bytes = [0; 4096];
+            let count = stream.read(&mut bytes).await.expect("it answers");
             assert!(count > 0, "it stays: {text}");
-            text.push_str(&String::from_utf8_lossy(&octets[..count]));
+            text.push_str(&String::from_utf8_lossy(&bytes[..count]));
         }
     };
     let read = tokio::time::timeout(LIMIT, read).await;
