@@ -32,7 +32,6 @@ use strowger::{Ask, BoxError, Context, Signal, SlowReader, SourceSpec, handlers}
 use tokio::time::Instant;
 
 pub use error::{CodeError, CodeLimit, ExceededLimit, LimitOrigin, ThrownValue};
-pub use export::code_door;
 pub(crate) use export::{FunctionTarget, granted_functions};
 pub use functions::GrantedFunctions;
 pub use message::{

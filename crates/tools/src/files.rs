@@ -35,7 +35,6 @@ use strowger::{Ask, BoxError, Context, Reply, handlers};
 
 use disk::{Disk, StopCheck};
 pub use error::{FileError, FileRule};
-pub use export::files_door;
 pub use message::{
     AppendRequest, CreateDirectoryRequest, DeleteRequest, EditOutcome, EditRequest, EntryInfo,
     EntryKind, FilesUsage, FilesUsageRequest, ListOrder, ListRequest, Listing, MediaFile,

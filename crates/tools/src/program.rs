@@ -24,7 +24,6 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use strowger::{ActorRef, Ask, BoxError, Context, Reply, handlers};
 
-pub use export::{program_door, programs_door};
 pub use message::{
     ListProgramsRequest, PerformRequest, ProgramError, ProgramInfo, ProgramState, PublishRequest,
     SchemaSide, WithdrawRequest,

@@ -24,7 +24,6 @@ use strowger::{
 };
 use tokio::time::Instant;
 
-pub use self::export::streams_door;
 use self::message::StreamResult;
 pub use self::message::{
     EndStreamRequest, FailStreamRequest, FollowStreamRequest, ListStreamsRequest,

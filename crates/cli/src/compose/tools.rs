@@ -17,7 +17,7 @@ use strowger::{
 };
 use strowger_gateway::Methods;
 use strowger_tools::code::CodeMessage;
-use strowger_tools::files::{Files, FilesMessage, FilesUsage, FilesWatch, VerbUsage, files_door};
+use strowger_tools::files::{Files, FilesMessage, FilesUsage, FilesWatch, VerbUsage};
 use strowger_tools::program::ProgramsMessage;
 use strowger_tools::stream::StreamsMessage;
 
@@ -74,7 +74,7 @@ pub(crate) async fn start(
     let supervisor = started.map_err(|error| not_started(&error))?;
     let mut roots = Vec::new();
     for (files, watch) in section.files.iter().zip(watches) {
-        let actor = opened(system, &supervisor, &files.name, files_door())?;
+        let actor = opened(system, &supervisor, &files.name, Files::export())?;
         roots.push(FilesRoot {
             name: files.name.clone(),
             actor,

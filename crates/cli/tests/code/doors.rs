@@ -9,7 +9,7 @@ use strowger::{
     ActorRef, ActorSystem, Address, CallReply, CallSink, ContentType, Delivery, Fault, FaultCode,
     Payload,
 };
-use strowger_tools::program::{Programs, ProgramsMessage, ProgramsSpec, programs_door};
+use strowger_tools::program::{Programs, ProgramsMessage, ProgramsSpec};
 use tokio::sync::oneshot;
 
 use super::host;
@@ -43,7 +43,7 @@ impl Street {
         change(&mut spec);
         let desk = system.spawn::<Programs>("programs", spec);
         let desk = desk.expect("it starts");
-        let door = programs_door(&system);
+        let door = Programs::export(&system);
         system.export(&desk, door).expect("nobody is there");
         Self {
             system,

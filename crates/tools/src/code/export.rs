@@ -12,7 +12,6 @@ use strowger::{
 };
 use tokio::sync::oneshot;
 
-use super::CodeMessage;
 use super::error::CodeError;
 use super::functions::GrantedFunctions;
 use super::message::{
@@ -21,48 +20,51 @@ use super::message::{
 };
 use super::sandbox::FunctionDecl;
 use super::spec::CodeBudget;
+use super::{Code, CodeMessage};
 
-/// The messages that a [`Code`](super::Code) actor accepts from external callers.
-///
-/// | message | payload | answer |
-/// |---|---|---|
-/// | `execute` | `{code, language?, args?, realm?, fns?, limits?}` | `{value, output, fresh}` |
-/// | `follow` | the same, `calls?` | a stream: `{line}`, `{call}`; then `{ended}` or `{error}` |
-/// | `answer` | `{call, value?}` or `{call, error}` | `true` if the call was waiting for it |
-/// | `forget` | `{realm}` | `true` if the realm existed |
-/// | `usage` | none | runs, failures, limits passed, realms |
-///
-/// `language` is `js` or `ts`. `fns` names the functions that the code is granted: each sends a
-/// message to an exposed actor,
-/// `{"read": {"to": "@(tools/files)", "type": "read", "waits": false}}`, with its first argument as
-/// the payload. `calls` names functions that the follower implements,
-/// `{"price": {"waits": false}}`: each call is an item of the stream, `{call, name, arguments}`,
-/// and waits for its `answer`. `limits` may only tighten those of the actor: `time_ms`,
-/// `deadline_ms`, `memory`, `stack`, `jobs`, `output`, `result`.
-pub fn code_door(system: &ActorSystem) -> Export<CodeMessage> {
-    let (one, other) = (system.clone(), system.clone());
-    let execute = move |payload: &Payload| payload.decode::<RunPayload>()?.execute(&one);
-    let follow = move |payload: &Payload| payload.decode::<RunPayload>()?.follow(&other);
-    let answer = |payload: &Payload| payload.decode::<AnswerPayload>()?.answer();
-    let executed = |outcome: Result<RunResult, CodeError>| {
-        Payload::from_json(&outcome.map_err(|error| error.to_fault())?)
-    };
-    let reader = |outcome: Result<strowger::Reader<RunEvent>, CodeError>| {
-        outcome.map_err(|error| error.to_fault())
-    };
-    Export::new()
-        .ask_with::<ExecuteRequest>("execute", execute, executed)
-        .stream_with::<FollowRunRequest, RunEvent>("follow", follow, reader, |told, _| {
-            Payload::from_json(&match told {
-                RunEvent::Line(line) => json!({ "line": line }),
-                RunEvent::Called(called) => json!({ "call": called }),
-                RunEvent::Ended(Ok(executed)) => json!({ "ended": executed }),
-                RunEvent::Ended(Err(error)) => json!({ "error": error.to_fault().to_json() }),
+impl Code {
+    /// The messages that the actor accepts from external callers.
+    ///
+    /// | message | payload | answer |
+    /// |---|---|---|
+    /// | `execute` | `{code, language?, args?, realm?, fns?, limits?}` | `{value, output, fresh}` |
+    /// | `follow` | the same, `calls?` | a stream: `{line}`, `{call}`, `{ended}` or `{error}` |
+    /// | `answer` | `{call, value?}` or `{call, error}` | `true` if the call was waiting for it |
+    /// | `forget` | `{realm}` | `true` if the realm existed |
+    /// | `usage` | none | runs, failures, limits passed, realms |
+    ///
+    /// `language` is `js` or `ts`. `fns` names the functions that the code is granted: each sends a
+    /// message to an exposed actor,
+    /// `{"read": {"to": "@(tools/files)", "type": "read", "waits": false}}`, with its first
+    /// argument as the payload. `calls` names functions that the follower implements,
+    /// `{"price": {"waits": false}}`: each call is an item of the stream, `{call, name,
+    /// arguments}`, and waits for its `answer`. `limits` may only tighten those of the actor:
+    /// `time_ms`, `deadline_ms`, `memory`, `stack`, `jobs`, `output`, `result`.
+    pub fn export(system: &ActorSystem) -> Export<CodeMessage> {
+        let (one, other) = (system.clone(), system.clone());
+        let execute = move |payload: &Payload| payload.decode::<RunPayload>()?.execute(&one);
+        let follow = move |payload: &Payload| payload.decode::<RunPayload>()?.follow(&other);
+        let answer = |payload: &Payload| payload.decode::<AnswerPayload>()?.answer();
+        let executed = |outcome: Result<RunResult, CodeError>| {
+            Payload::from_json(&outcome.map_err(|error| error.to_fault())?)
+        };
+        let reader = |outcome: Result<strowger::Reader<RunEvent>, CodeError>| {
+            outcome.map_err(|error| error.to_fault())
+        };
+        Export::new()
+            .ask_with::<ExecuteRequest>("execute", execute, executed)
+            .stream_with::<FollowRunRequest, RunEvent>("follow", follow, reader, |told, _| {
+                Payload::from_json(&match told {
+                    RunEvent::Line(line) => json!({ "line": line }),
+                    RunEvent::Called(called) => json!({ "call": called }),
+                    RunEvent::Ended(Ok(executed)) => json!({ "ended": executed }),
+                    RunEvent::Ended(Err(error)) => json!({ "error": error.to_fault().to_json() }),
+                })
             })
-        })
-        .ask_with::<AnswerCallRequest>("answer", answer, |waited| Payload::from_json(&waited))
-        .ask::<ForgetRealmRequest>("forget")
-        .ask::<CodeUsageRequest>("usage")
+            .ask_with::<AnswerCallRequest>("answer", answer, |waited| Payload::from_json(&waited))
+            .ask::<ForgetRealmRequest>("forget")
+            .ask::<CodeUsageRequest>("usage")
+    }
 }
 
 /// The JSON of a run request.

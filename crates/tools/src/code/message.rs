@@ -157,7 +157,8 @@ pub struct FollowRunRequest {
     /// The run.
     pub execute: ExecuteRequest,
     /// Names of functions that the follower implements; the code finds them in `fns` beside the
-    /// granted ones. Each call arrives as [`RunEvent::Called`] and waits for its [`AnswerCallRequest`].
+    /// granted ones. Each call arrives as [`RunEvent::Called`] and waits for its
+    /// [`AnswerCallRequest`].
     pub calls: Vec<FunctionDecl>,
 }
 

@@ -8,79 +8,81 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use strowger::{Accepts, Ask, ContentType, Export, Fault, FaultCode, Payload, Request};
 
-use super::FilesMessage;
 use super::error::FileError;
 use super::message::{
     AppendRequest, CreateDirectoryRequest, DeleteRequest, EditRequest, FilesUsageRequest,
     ListRequest, MediaFile, ReadLinesRequest, ReadManyRequest, ReadMediaRequest, ReadRequest,
     RenameRequest, RootRequest, SearchRequest, StatRequest, TreeRequest, WriteMode, WriteRequest,
 };
+use super::{Files, FilesMessage};
 
-/// The messages that a [`Files`](super::Files) actor accepts from external callers.
-///
-/// | message | payload | answer |
-/// |---|---|---|
-/// | `read` | `{path, offset?, length?}` | the bytes, as binary content |
-/// | `read-lines` | `{path, from?, head?, tail?}` | the bytes of these lines, as binary content |
-/// | `read-many` | `{paths}` | a list of `{text}`, `{base64}` or `{error}` |
-/// | `media` | `{path}` | `{mime, base64}` |
-/// | `write` | `{path, text or base64, mode?}`: `inplace`, `atomic`, `durable` | nothing |
-/// | `append` | `{path, text or base64}` | nothing |
-/// | `edit` | `{path, changes: [{old, new, all?}], dry_run?}` | `{places, diff}` |
-/// | `list` | `{path?, after?, most?, details?, order?}` | `{entries: [{name, ...}], more}` |
-/// | `tree` | `{path?, depth?, exclude?}` | `{name, kind, entries?, cut?}` |
-/// | `search` | `{path?, names?, exclude?, text?, most?}` | `{matches, files, skipped?, cut?}` |
-/// | `stat` | `{path?}` | `{name, kind, size, modified_ms, links}` |
-/// | `make` | `{path}` | nothing |
-/// | `rename` | `{from, to, replace?}` | nothing |
-/// | `delete` | `{path, recursive?}` | nothing |
-/// | `root` | none | `{path, read_only}` |
-/// | `usage` | none | `{octets, entries, their limits, verbs}` |
-pub fn files_door() -> Export<FilesMessage> {
-    let many = |outcome: <ReadManyRequest as Request>::Reply| {
-        let outcomes = outcome.map_err(|error| error.to_fault())?;
-        let items = outcomes.into_iter().map(|outcome| match outcome {
-            Ok(octets) => text_or_base64(&octets),
-            Err(error) => json!({ "error": error.to_fault().to_json() }),
-        });
-        Payload::from_json(&items.collect::<Vec<_>>())
-    };
-    let media = |outcome: Result<MediaFile, FileError>| {
-        let MediaFile { mime, octets } = outcome.map_err(|error| error.to_fault())?;
-        Payload::from_json(&json!({ "mime": mime, "base64": STANDARD.encode(octets) }))
-    };
-    let octets = |outcome: Result<Bytes, FileError>| {
-        let octets = outcome.map_err(|error| error.to_fault())?;
-        Ok(Payload::new(ContentType::Bytes, octets))
-    };
-    let write = |payload: &Payload| payload.decode::<WritePayload>()?.write();
-    let append = |payload: &Payload| payload.decode::<WritePayload>()?.append();
-    let door = Export::new()
-        .ask_with("read", Payload::decode::<ReadRequest>, octets)
-        .ask_with("read-lines", Payload::decode::<ReadLinesRequest>, octets)
-        .ask_with("read-many", Payload::decode::<ReadManyRequest>, many)
-        .ask_with("media", Payload::decode::<ReadMediaRequest>, media)
-        .ask_with("write", write, plain)
-        .ask_with("append", append, plain);
-    let door = json_ask::<EditRequest, _>(door, "edit");
-    let door = json_ask::<ListRequest, _>(door, "list");
-    let door = json_ask::<TreeRequest, _>(door, "tree");
-    let door = json_ask::<SearchRequest, _>(door, "search");
-    let door = json_ask::<StatRequest, _>(door, "stat");
-    let door = json_ask::<CreateDirectoryRequest, _>(door, "make");
-    let door = json_ask::<RenameRequest, _>(door, "rename");
-    let door = json_ask::<DeleteRequest, _>(door, "delete");
-    json_ask::<RootRequest, _>(door, "root").ask::<FilesUsageRequest>("usage")
+impl Files {
+    /// The messages that the actor accepts from external callers.
+    ///
+    /// | message | payload | answer |
+    /// |---|---|---|
+    /// | `read` | `{path, offset?, length?}` | the bytes, as binary content |
+    /// | `read-lines` | `{path, from?, head?, tail?}` | the bytes of these lines |
+    /// | `read-many` | `{paths}` | a list of `{text}`, `{base64}` or `{error}` |
+    /// | `media` | `{path}` | `{mime, base64}` |
+    /// | `write` | `{path, text or base64, mode?}`: `inplace`, `atomic`, `durable` | nothing |
+    /// | `append` | `{path, text or base64}` | nothing |
+    /// | `edit` | `{path, changes: [{old, new, all?}], dry_run?}` | `{places, diff}` |
+    /// | `list` | `{path?, after?, most?, details?, order?}` | `{entries: [{name, ...}], more}` |
+    /// | `tree` | `{path?, depth?, exclude?}` | `{name, kind, entries?, cut?}` |
+    /// | `search` | `{path?, names?, exclude?, text?, most?}` | `{matches, files, skipped?, ...}` |
+    /// | `stat` | `{path?}` | `{name, kind, size, modified_ms, links}` |
+    /// | `make` | `{path}` | nothing |
+    /// | `rename` | `{from, to, replace?}` | nothing |
+    /// | `delete` | `{path, recursive?}` | nothing |
+    /// | `root` | none | `{path, read_only}` |
+    /// | `usage` | none | `{octets, entries, their limits, verbs}` |
+    pub fn export() -> Export<FilesMessage> {
+        let many = |outcome: <ReadManyRequest as Request>::Reply| {
+            let outcomes = outcome.map_err(|error| error.to_fault())?;
+            let items = outcomes.into_iter().map(|outcome| match outcome {
+                Ok(octets) => text_or_base64(&octets),
+                Err(error) => json!({ "error": error.to_fault().to_json() }),
+            });
+            Payload::from_json(&items.collect::<Vec<_>>())
+        };
+        let media = |outcome: Result<MediaFile, FileError>| {
+            let MediaFile { mime, octets } = outcome.map_err(|error| error.to_fault())?;
+            Payload::from_json(&json!({ "mime": mime, "base64": STANDARD.encode(octets) }))
+        };
+        let octets = |outcome: Result<Bytes, FileError>| {
+            let octets = outcome.map_err(|error| error.to_fault())?;
+            Ok(Payload::new(ContentType::Bytes, octets))
+        };
+        let write = |payload: &Payload| payload.decode::<WritePayload>()?.write();
+        let append = |payload: &Payload| payload.decode::<WritePayload>()?.append();
+        let export = Export::new()
+            .ask_with("read", Payload::decode::<ReadRequest>, octets)
+            .ask_with("read-lines", Payload::decode::<ReadLinesRequest>, octets)
+            .ask_with("read-many", Payload::decode::<ReadManyRequest>, many)
+            .ask_with("media", Payload::decode::<ReadMediaRequest>, media)
+            .ask_with("write", write, plain)
+            .ask_with("append", append, plain);
+        let export = json_ask::<EditRequest, _>(export, "edit");
+        let export = json_ask::<ListRequest, _>(export, "list");
+        let export = json_ask::<TreeRequest, _>(export, "tree");
+        let export = json_ask::<SearchRequest, _>(export, "search");
+        let export = json_ask::<StatRequest, _>(export, "stat");
+        let export = json_ask::<CreateDirectoryRequest, _>(export, "make");
+        let export = json_ask::<RenameRequest, _>(export, "rename");
+        let export = json_ask::<DeleteRequest, _>(export, "delete");
+        json_ask::<RootRequest, _>(export, "root").ask::<FilesUsageRequest>("usage")
+    }
 }
 
 /// Adds a request whose payload and answer are both JSON.
-fn json_ask<R, T>(door: Export<FilesMessage>, name: &str) -> Export<FilesMessage>
+fn json_ask<R, T>(export: Export<FilesMessage>, name: &str) -> Export<FilesMessage>
 where
     FilesMessage: Accepts<Ask<R>>,
     R: Request<Reply = Result<T, FileError>> + DeserializeOwned,
     T: Serialize + 'static,
 {
-    door.ask_with(name, read::<R>, plain)
+    export.ask_with(name, read::<R>, plain)
 }
 
 /// Parses a request; without a payload, all fields have their defaults.

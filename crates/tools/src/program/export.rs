@@ -6,37 +6,41 @@ use serde::Deserialize;
 use serde_json::Value;
 use strowger::{ActorSystem, Export, Fault, Payload};
 
-use super::ProgramMessage;
 use super::message::{
     ListProgramsRequest, PerformRequest, ProgramError, PublishRequest, WithdrawRequest,
 };
-use super::registry::ProgramsMessage;
+use super::registry::{Programs, ProgramsMessage};
+use super::{Program, ProgramMessage};
 use crate::code::{CodeBudget, FunctionTarget, Language, granted_functions};
 
-/// The message that a program accepts from external callers: `perform`, whose payload is the input
-/// and whose answer is the output.
-pub fn program_door() -> Export<ProgramMessage> {
-    let input = |payload: &Payload| Ok(PerformRequest(payload.decode::<Value>()?));
-    Export::new().ask_with::<PerformRequest>("perform", input, plain)
+impl Program {
+    /// The message that the program accepts from external callers: `perform`, whose payload is the
+    /// input and whose answer is the output.
+    pub fn export() -> Export<ProgramMessage> {
+        let input = |payload: &Payload| Ok(PerformRequest(payload.decode::<Value>()?));
+        Export::new().ask_with::<PerformRequest>("perform", input, plain)
+    }
 }
 
-/// The messages that [`Programs`](super::Programs) accepts from external callers.
-///
-/// | message | payload | answer |
-/// |---|---|---|
-/// | `publish` | `{name, code, language?, input?, output?, draft?, fns?, limits?}` | nothing |
-/// | `withdraw` | `{name}` | `true` if the program existed |
-/// | `list` | none | `[{name, state, calls, failed, restarts}]` |
-///
-/// `input` and `output` are JSON schemas; `language`, `fns` and `limits` are as in
-/// [`code_door`](crate::code::code_door). A program is exposed as `@(programs/NAME)`.
-pub fn programs_door(system: &ActorSystem) -> Export<ProgramsMessage> {
-    let system = system.clone();
-    let publish = move |payload: &Payload| payload.decode::<PublishPayload>()?.publish(&system);
-    Export::new()
-        .ask_with::<PublishRequest>("publish", publish, plain)
-        .ask::<WithdrawRequest>("withdraw")
-        .ask::<ListProgramsRequest>("list")
+impl Programs {
+    /// The messages that the registry accepts from external callers.
+    ///
+    /// | message | payload | answer |
+    /// |---|---|---|
+    /// | `publish` | `{name, code, language?, input?, output?, draft?, fns?, limits?}` | nothing |
+    /// | `withdraw` | `{name}` | `true` if the program existed |
+    /// | `list` | none | `[{name, state, calls, failed, restarts}]` |
+    ///
+    /// `input` and `output` are JSON schemas; `language`, `fns` and `limits` are as in
+    /// [`Code::export`](crate::code::Code::export). A program is exposed as `@(programs/NAME)`.
+    pub fn export(system: &ActorSystem) -> Export<ProgramsMessage> {
+        let system = system.clone();
+        let publish = move |payload: &Payload| payload.decode::<PublishPayload>()?.publish(&system);
+        Export::new()
+            .ask_with::<PublishRequest>("publish", publish, plain)
+            .ask::<WithdrawRequest>("withdraw")
+            .ask::<ListProgramsRequest>("list")
+    }
 }
 
 fn plain<T: serde::Serialize + 'static>(

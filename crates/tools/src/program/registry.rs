@@ -13,7 +13,6 @@ use strowger::{
     Supervisor, SupervisorRef, handlers,
 };
 
-use super::export::program_door;
 use super::message::{
     ListProgramsRequest, ProgramError, ProgramInfo, ProgramState, PublishRequest, SchemaSide,
     WithdrawRequest,
@@ -216,7 +215,7 @@ impl Programs {
     fn keep(&mut self, name: String, args: ProgramArgs, actor: ActorRef<ProgramMessage>) {
         let address = format!("programs/{name}");
         // The address is free: the actor that had it is terminated before another one starts.
-        drop(self.system.export_as(&address, &actor, program_door()));
+        drop(self.system.export_as(&address, &actor, Program::export()));
         self.published
             .insert(name, PublishedProgram { args, actor });
     }

@@ -6,51 +6,53 @@ use serde::Deserialize;
 use serde_json::json;
 use strowger::{Export, Fault, FaultCode, Payload, Request};
 
-use super::StreamsMessage;
 use super::message::{
     EndStreamRequest, FailStreamRequest, FollowStreamRequest, ListStreamsRequest,
     OpenStreamRequest, PutRequest, StreamError, StreamPiece,
 };
+use super::{Streams, StreamsMessage};
 
-/// The messages that a [`Streams`](super::Streams) actor accepts from external callers.
-///
-/// | message | payload | answer |
-/// |---|---|---|
-/// | `open` | `{stream, replay?}` | nothing |
-/// | `put` | `{stream, text or base64}` | `{readers}`, once all of them have room |
-/// | `end` | `{stream}` | nothing |
-/// | `fail` | `{stream, message}` | nothing |
-/// | `follow` | `{stream, window?}` | the pieces, as a stream of text and binary payloads |
-/// | `list` | none | `[{name, readers, pieces, octets, disconnected, waiting}]` |
-///
-/// If an external producer disappears, its stream fails once it was silent for too long.
-pub fn streams_door() -> Export<StreamsMessage> {
-    let plain = |outcome: Result<(), StreamError>| {
-        outcome.map_err(|error| error.to_fault())?;
-        Ok(Payload::EMPTY)
-    };
-    let taken = |outcome: <PutRequest as Request>::Reply| {
-        let readers = outcome.map_err(|error| error.to_fault())?;
-        Payload::from_json(&json!({ "readers": readers }))
-    };
-    let reader = |outcome: <FollowStreamRequest as Request>::Reply| {
-        outcome.map_err(|error| error.to_fault())
-    };
-    let piece = |piece: StreamPiece, _| Ok(piece.into_payload());
-    let open = |payload: &Payload| payload.decode::<OpenPayload>().map(OpenPayload::open);
-    let put = |payload: &Payload| payload.decode::<PutPayload>()?.put();
-    Export::new()
-        .ask_with("open", open, plain)
-        .ask_with("put", put, taken)
-        .ask_with("end", Payload::decode::<EndStreamRequest>, plain)
-        .ask_with("fail", Payload::decode::<FailStreamRequest>, plain)
-        .stream_with(
-            "follow",
-            Payload::decode::<FollowStreamRequest>,
-            reader,
-            piece,
-        )
-        .ask::<ListStreamsRequest>("list")
+impl Streams {
+    /// The messages that the actor accepts from external callers.
+    ///
+    /// | message | payload | answer |
+    /// |---|---|---|
+    /// | `open` | `{stream, replay?}` | nothing |
+    /// | `put` | `{stream, text or base64}` | `{readers}`, once all of them have room |
+    /// | `end` | `{stream}` | nothing |
+    /// | `fail` | `{stream, message}` | nothing |
+    /// | `follow` | `{stream, window?}` | the pieces, as a stream of text and binary payloads |
+    /// | `list` | none | `[{name, readers, pieces, octets, disconnected, waiting}]` |
+    ///
+    /// If an external producer disappears, its stream fails once it was silent for too long.
+    pub fn export() -> Export<StreamsMessage> {
+        let plain = |outcome: Result<(), StreamError>| {
+            outcome.map_err(|error| error.to_fault())?;
+            Ok(Payload::EMPTY)
+        };
+        let taken = |outcome: <PutRequest as Request>::Reply| {
+            let readers = outcome.map_err(|error| error.to_fault())?;
+            Payload::from_json(&json!({ "readers": readers }))
+        };
+        let reader = |outcome: <FollowStreamRequest as Request>::Reply| {
+            outcome.map_err(|error| error.to_fault())
+        };
+        let piece = |piece: StreamPiece, _| Ok(piece.into_payload());
+        let open = |payload: &Payload| payload.decode::<OpenPayload>().map(OpenPayload::open);
+        let put = |payload: &Payload| payload.decode::<PutPayload>()?.put();
+        Export::new()
+            .ask_with("open", open, plain)
+            .ask_with("put", put, taken)
+            .ask_with("end", Payload::decode::<EndStreamRequest>, plain)
+            .ask_with("fail", Payload::decode::<FailStreamRequest>, plain)
+            .stream_with(
+                "follow",
+                Payload::decode::<FollowStreamRequest>,
+                reader,
+                piece,
+            )
+            .ask::<ListStreamsRequest>("list")
+    }
 }
 
 #[derive(Deserialize)]

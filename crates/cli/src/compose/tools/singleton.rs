@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use strowger::{ActorPath, ActorRef, ActorSystem, ChildSpec, Export, Supervisor, SupervisorRef};
-use strowger_tools::code::{Code, CodeMessage, CodeWatch, code_door};
-use strowger_tools::program::{Programs, ProgramsMessage, ProgramsWatch, programs_door};
-use strowger_tools::stream::{Streams, StreamsMessage, StreamsWatch, streams_door};
+use strowger_tools::code::{Code, CodeMessage, CodeWatch};
+use strowger_tools::program::{Programs, ProgramsMessage, ProgramsWatch};
+use strowger_tools::stream::{Streams, StreamsMessage, StreamsWatch};
 
 use super::{VerbCounts, opened};
 use crate::compose::code;
@@ -82,9 +82,9 @@ impl StartingTools {
         system: &ActorSystem,
         below: &SupervisorRef,
     ) -> CliResult<SingletonTools> {
-        let (of_code, of_programs) = (code_door(system), programs_door(system));
+        let (of_code, of_programs) = (Code::export(system), Programs::export(system));
         Ok(SingletonTools {
-            streams: started(system, below, STREAMS, self.streams, streams_door())?,
+            streams: started(system, below, STREAMS, self.streams, Streams::export())?,
             code: started(system, below, CODE, self.code, of_code)?,
             programs: started(system, below, PROGRAMS, self.programs, of_programs)?,
             section: self.section,

@@ -4,7 +4,7 @@ use std::sync::{Arc, mpsc};
 
 use serde_json::{Value, json};
 use strowger::{CallReply, CallSink, ContentType, Delivery, Fault, FaultCode, Payload};
-use strowger_tools::files::files_door;
+use strowger_tools::files::Files;
 
 use super::Office;
 
@@ -23,7 +23,7 @@ impl CallSink for Outside {
 impl Office {
     /// Asks as a connection does.
     async fn call(&self, name: &str, payload: Value) -> Result<Payload, Fault> {
-        let address = match self.system.export(&self.files, files_door()) {
+        let address = match self.system.export(&self.files, Files::export()) {
             Ok(address) => address,
             Err(_) => "@(files)".parse().expect("it is one"),
         };

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use serde_json::Value;
 use strowger_tools::files::{
-    FilesUsageRequest, ListRequest, RootRequest, SearchRequest, TreeRequest, files_door,
+    Files, FilesUsageRequest, ListRequest, RootRequest, SearchRequest, TreeRequest,
 };
 
 use super::Office;
@@ -73,10 +73,10 @@ async fn typescript_has_every_message_and_every_member() {
         let has = [format!("{member}: "), format!("{member}?: ")];
         assert!(has.iter().any(|has| protocol.contains(has)), "{member}");
     }
-    let door = format!("{:?}", files_door());
-    let names = door.split('"').skip(1).step_by(2);
+    let export = format!("{:?}", Files::export());
+    let names = export.split('"').skip(1).step_by(2);
     let names: Vec<&str> = names.collect();
-    assert!(names.contains(&"read-lines"), "{door}");
+    assert!(names.contains(&"read-lines"), "{export}");
     for name in names {
         let has = [format!("\n  {name}: {{"), format!("\n  \"{name}\": {{")];
         assert!(has.iter().any(|has| protocol.contains(has)), "{name}");
