@@ -20,7 +20,7 @@ pub(crate) async fn main() -> Result<(), BoxError> {
     let folder = tempfile::tempdir()?;
     let system = ActorSystem::new("agent")?;
     let mut spec = FilesSpec::new(folder.path());
-    spec.limits.octets = 1_000_000;
+    spec.limits.bytes = 1_000_000;
     let watch = spec.watch.clone();
     let files = system.spawn::<Files>("files", spec)?;
 
@@ -36,7 +36,7 @@ pub(crate) async fn main() -> Result<(), BoxError> {
         }],
         dry_run: false,
     };
-    println!("places changed: {}", files.ask(edit).await??.places);
+    println!("places changed: {}", files.ask(edit).await??.replacements);
 
     let outside = files.ask(ReadRequest::new("../../etc/passwd")).await?;
     println!("{}", outside.expect_err("it is outside"));

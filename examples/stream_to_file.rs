@@ -35,7 +35,7 @@ pub(crate) async fn main() -> Result<(), BoxError> {
             };
             let line = AppendRequest {
                 path: "news.txt".to_owned(),
-                octets: text.into(),
+                bytes: text.into(),
             };
             files.ask(line).await??;
         }

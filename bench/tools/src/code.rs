@@ -130,7 +130,10 @@ fn warm(office: Lazy) -> Case {
         timed(count, |_| {
             next += 1;
             let (code, wanted) = source(next);
-            assert_eq!(office.run(ExecuteRequest::new(code).within("kept")), wanted);
+            assert_eq!(
+                office.run(ExecuteRequest::new(code).in_realm("kept")),
+                wanted
+            );
         })
     })
 }

@@ -120,7 +120,7 @@ fn first_write(at: &Path) -> Case {
                 .ask(FilesUsageRequest)
                 .await
                 .expect("it answers")
-                .looked;
+                .scanned;
             assert!(looked <= 2 * EACH, "the folder was walked");
             took
         });

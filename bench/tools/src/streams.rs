@@ -52,7 +52,7 @@ fn piece(number: u64, base: &[u8]) -> Bytes {
 }
 
 fn number(piece: &StreamPiece) -> u64 {
-    let StreamPiece::Octets(octets) = piece else {
+    let StreamPiece::Bytes(octets) = piece else {
         panic!("it was octets")
     };
     assert_eq!(octets.len(), PIECE);
@@ -105,7 +105,7 @@ fn throughput() -> Case {
                 }
             });
             for number in first..first + count {
-                let put = PutRequest::octets("bench", piece(number, &base));
+                let put = PutRequest::bytes("bench", piece(number, &base));
                 streams
                     .ask(put)
                     .await
@@ -150,7 +150,7 @@ fn latencies() -> Vec<Duration> {
             let mut octets = base.clone();
             let sent = start.elapsed().as_nanos() as u64;
             octets[..8].copy_from_slice(&sent.to_be_bytes());
-            let put = streams.ask(PutRequest::octets("bench", octets)).await;
+            let put = streams.ask(PutRequest::bytes("bench", octets)).await;
             assert_eq!(put.expect("it answers"), Ok(READERS));
         }
         let mut all = Vec::new();

@@ -224,7 +224,7 @@ impl Office {
         let told = Arc::clone(&arrivals);
         tokio::spawn(async move {
             while let Some(piece) = reader.recv().await {
-                let StreamPiece::Octets(octets) = piece.expect("none is missed") else {
+                let StreamPiece::Bytes(octets) = piece.expect("none is missed") else {
                     panic!("it was octets")
                 };
                 let number = number_of(&octets, PIECE);
@@ -269,7 +269,7 @@ impl Office {
 
     async fn code(&self, turn: usize) {
         let execute =
-            ExecuteRequest::new(format!("({turn} + 7) * 2")).within((turn % EACH).to_string());
+            ExecuteRequest::new(format!("({turn} + 7) * 2")).in_realm((turn % EACH).to_string());
         let executed = self.code.ask(execute).await.expect("it answers");
         assert_eq!(executed.expect("it runs").value, json!((turn + 7) * 2));
     }
@@ -287,7 +287,7 @@ impl Office {
         self.expect(turn, sender);
         let mut octets = vec![7; PIECE];
         mark(&mut octets, turn);
-        let put = self.streams.ask(PutRequest::octets(STREAM, octets)).await;
+        let put = self.streams.ask(PutRequest::bytes(STREAM, octets)).await;
         assert_eq!(put.expect("it answers"), Ok(1));
         arrived.await.expect("it came");
     }

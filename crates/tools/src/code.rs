@@ -68,7 +68,7 @@ struct NamedRealm {
     realm: Option<Box<dyn CodeRealm>>,
     /// Runs that wait for the realm.
     waiting: VecDeque<CodeJob>,
-    used: Instant,
+    last_used: Instant,
     /// Set when the realm was asked to end while in use; it is dropped once its run ends.
     forgotten: bool,
 }
@@ -82,7 +82,7 @@ struct CodeJob {
 
 impl std::fmt::Debug for CodeJob {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Job({} octets)", self.execute.code.len())
+        write!(f, "CodeJob({} bytes)", self.execute.code.len())
     }
 }
 
@@ -141,24 +141,29 @@ impl strowger::Actor for Code {
 
     async fn execute(&mut self, ask: Ask<ExecuteRequest>, cx: &mut Context<Self>) {
         let Ask { request, reply } = ask;
-        let caller = RunCaller::reply(reply);
+        let caller = RunCaller::for_reply(reply);
         self.admit(request, caller, cx).await;
         self.publish_stats();
     }
 
-    async fn follow(&mut self, ask: Ask<FollowRunRequest>, cx: &mut Context<Self>) {
+    async fn follow_run(&mut self, ask: Ask<FollowRunRequest>, cx: &mut Context<Self>) {
         let Ask { request, reply } = ask;
         let mut source = cx.source(SourceSpec::DEFAULT.slow_reader(SlowReader::Wait).readers(1));
         match source.reader() {
             Ok(reader) => {
                 reply.send(Ok(reader));
-                let FollowRunRequest { mut execute, calls } = request;
-                let follower = RunCaller::source(source);
-                execute.functions = self.calls.give(execute.functions, calls, &follower);
+                let FollowRunRequest {
+                    mut execute,
+                    follower_functions,
+                } = request;
+                let follower = RunCaller::for_stream(source);
+                execute.functions =
+                    self.calls
+                        .add_to(execute.functions, follower_functions, &follower);
                 self.admit(execute, follower, cx).await;
                 self.publish_stats();
             }
-            Err(error) => reply.send(Err(CodeError::Sandbox(error.to_string()))),
+            Err(error) => reply.send(Err(CodeError::SandboxFailed(error.to_string()))),
         }
     }
 
@@ -166,14 +171,14 @@ impl strowger::Actor for Code {
         self.calls.answer(&answer.call, answer.outcome)
     }
 
-    async fn ran(&mut self, ran: RunDone, cx: &mut Context<Self>) {
-        let RunDone { record, named } = ran;
+    async fn run_done(&mut self, run_done: RunDone, cx: &mut Context<Self>) {
+        let RunDone { record, named } = run_done;
         self.running -= 1;
         self.record(&record);
         if let Some((name, realm)) = named {
-            self.take_back(name, realm, cx);
+            self.return_realm(name, realm, cx);
         }
-        while self.running < self.runs()
+        while self.running < self.max_runs()
             && let Some(job) = self.queue.pop_front()
         {
             self.schedule(job, cx);
@@ -181,15 +186,15 @@ impl strowger::Actor for Code {
         self.publish_stats();
     }
 
-    async fn sweep(&mut self, _: DropIdleRealms, cx: &mut Context<Self>) {
+    async fn drop_idle_realms(&mut self, _: DropIdleRealms, cx: &mut Context<Self>) {
         let (now, idle) = (cx.now(), self.spec.idle);
         self.realms
-            .retain(|_, named| named.realm.is_none() || now.duration_since(named.used) < idle);
+            .retain(|_, named| named.realm.is_none() || now.duration_since(named.last_used) < idle);
         self.publish_stats();
         cx.send_after(idle / 2, DropIdleRealms);
     }
 
-    async fn forget(&mut self, forget: ForgetRealmRequest) -> bool {
+    async fn forget_realm(&mut self, forget: ForgetRealmRequest) -> bool {
         let there = match self.realms.get_mut(&forget.realm) {
             None => false,
             Some(named) if named.realm.is_some() => self.realms.remove(&forget.realm).is_some(),
@@ -223,7 +228,7 @@ impl Code {
             .filter_map(|named| named.realm.as_ref());
         CodeUsage {
             running: self.running,
-            waiting: self.waiting(),
+            waiting: self.waiting_runs(),
             realms: self.realms.len(),
             memory: idle.map(|realm| realm.memory()).sum(),
             ..self.usage.clone()
@@ -232,14 +237,14 @@ impl Code {
 
     /// Publishes the current usage to the watch.
     fn publish_stats(&self) {
-        self.spec.watch.tell(self.stats());
+        self.spec.watch.set(self.stats());
     }
 
-    fn runs(&self) -> usize {
+    fn max_runs(&self) -> usize {
         self.spec.runs.clamp(1, <Self as strowger::Actor>::PIPES)
     }
 
-    fn waiting(&self) -> usize {
+    fn waiting_runs(&self) -> usize {
         let named = self.realms.values().map(|named| named.waiting.len());
         self.queue.len() + named.sum::<usize>()
     }
@@ -251,7 +256,7 @@ impl Code {
         caller: Arc<RunCaller>,
         cx: &mut Context<Self>,
     ) {
-        let limits = self.spec.limits.within(&execute.budget);
+        let limits = self.spec.limits.tightened_by(&execute.budget);
         match self.rejection(&execute, &limits) {
             None => {
                 let job = CodeJob {
@@ -259,14 +264,14 @@ impl Code {
                     limits,
                     caller,
                 };
-                match self.running < self.runs() {
+                match self.running < self.max_runs() {
                     true => self.schedule(job, cx),
                     false => self.queue.push_back(job),
                 }
             }
             Some(error) => {
-                self.record(&RunRecord::of(&execute, Some(error.clone())));
-                caller.end(Err(error), limits.deadline).await;
+                self.record(&RunRecord::new(&execute, Some(error.clone())));
+                caller.finish(Err(error), limits.deadline).await;
             }
         }
     }
@@ -275,13 +280,13 @@ impl Code {
     fn rejection(&self, execute: &ExecuteRequest, limits: &CodeLimits) -> Option<CodeError> {
         let source = execute.code.len() + json_len(execute.args.as_ref());
         if source > limits.source {
-            return Some(limits.passed(CodeLimit::Source, Some(source as u64)));
+            return Some(limits.exceeded(CodeLimit::Source, Some(source as u64)));
         }
         if execute.language == Language::TypeScript && self.stripper.is_none() {
-            return Some(CodeError::Language("TypeScript"));
+            return Some(CodeError::UnsupportedLanguage("TypeScript"));
         }
         if let Some(name) = execute.functions.invalid_name() {
-            return Some(CodeError::Function(name.to_owned()));
+            return Some(CodeError::InvalidFunctionName(name.to_owned()));
         }
         if let Some(realm) = &execute.realm
             && !(1..=MAX_REALM_NAME).contains(&realm.len())
@@ -289,8 +294,8 @@ impl Code {
             let text = format!("invalid realm name: must be 1 to {MAX_REALM_NAME} bytes");
             return Some(CodeError::Full(text));
         }
-        if self.running >= self.runs() && self.waiting() >= self.spec.waiting {
-            let (runs, waiting) = (self.runs(), self.spec.waiting);
+        if self.running >= self.max_runs() && self.waiting_runs() >= self.spec.waiting {
+            let (runs, waiting) = (self.max_runs(), self.spec.waiting);
             return Some(CodeError::Full(format!(
                 "{runs} runs in progress and {waiting} waiting, which are the limits `runs` and \
                  `waiting`: try again later, or raise them in [tools.code]"
@@ -305,11 +310,11 @@ impl Code {
             return self.start(job, None, cx);
         };
         if !self.realms.contains_key(&name) {
-            self.make_room();
+            self.evict_idle_realm();
             let named = NamedRealm {
                 realm: None,
                 waiting: VecDeque::new(),
-                used: cx.now(),
+                last_used: cx.now(),
                 forgotten: false,
             };
             self.realms.insert(name.clone(), named);
@@ -325,7 +330,7 @@ impl Code {
     }
 
     /// Drops the realm that has been idle for longest if the maximum number of realms exists.
-    fn make_room(&mut self) {
+    fn evict_idle_realm(&mut self) {
         if self.realms.len() < self.spec.realms {
             return;
         }
@@ -333,7 +338,7 @@ impl Code {
             .realms
             .iter()
             .filter(|(_, named)| named.realm.is_some());
-        let oldest = idle.min_by_key(|(_, named)| named.used);
+        let oldest = idle.min_by_key(|(_, named)| named.last_used);
         if let Some(name) = oldest.map(|(name, _)| name.clone()) {
             tracing::info!(actor = %self.actor, realm = %name, "realm evicted");
             self.realms.remove(&name);
@@ -348,13 +353,13 @@ impl Code {
     ) {
         self.running += 1;
         let (spec, stripper) = (Arc::clone(&self.spec), self.stripper.clone());
-        let piped = cx.pipe(work(spec, stripper, job, named), |ran| ran);
+        let piped = cx.pipe(run_job(spec, stripper, job, named), |run_done| run_done);
         debug_assert!(piped.is_ok(), "there are no more runs than pipes");
     }
 
     /// Takes back a realm after a run (`None` if it was lost), and starts the next run that waits
     /// for it.
-    fn take_back(
+    fn return_realm(
         &mut self,
         name: String,
         realm: Option<Box<dyn CodeRealm>>,
@@ -363,7 +368,7 @@ impl Code {
         let Some(named) = self.realms.get_mut(&name) else {
             return;
         };
-        named.used = cx.now();
+        named.last_used = cx.now();
         let realm = realm.filter(|_| !named.forgotten);
         named.forgotten = false;
         match named.waiting.pop_front() {
@@ -398,7 +403,7 @@ impl Code {
 }
 
 impl RunRecord {
-    fn of(execute: &ExecuteRequest, error: Option<CodeError>) -> Self {
+    fn new(execute: &ExecuteRequest, error: Option<CodeError>) -> Self {
         Self {
             realm: execute.realm.clone(),
             language: execute.language,
@@ -414,7 +419,7 @@ fn json_len(args: Option<&Value>) -> usize {
 }
 
 /// Runs a job and answers its caller.
-async fn work(
+async fn run_job(
     spec: Arc<CodeSpec>,
     stripper: Option<Arc<TypeStripper>>,
     job: CodeJob,
@@ -430,13 +435,13 @@ async fn work(
         None => (None, None),
     };
     let owner: Arc<dyn RunOwner> = Arc::<RunCaller>::clone(&caller);
-    let outcome = run_in(&spec, stripper, &execute, &limits, &owner, &mut realm).await;
-    let outcome = outcome.map_err(|error| error.within(&spec.limits, LimitOrigin::Code));
+    let outcome = run_in_realm(&spec, stripper, &execute, &limits, &owner, &mut realm).await;
+    let outcome = outcome.map_err(|error| error.with_origin(&spec.limits, LimitOrigin::Code));
     // The realm is dropped before the answer is sent, so nothing of the run is left when it
     // arrives.
     let realm = realm.filter(|realm| name.is_some() && !realm.is_lost());
-    let record = RunRecord::of(&execute, outcome.as_ref().err().cloned());
-    caller.end(outcome, limits.deadline).await;
+    let record = RunRecord::new(&execute, outcome.as_ref().err().cloned());
+    caller.finish(outcome, limits.deadline).await;
     RunDone {
         record,
         named: name.map(|name| (name, realm)),
@@ -445,7 +450,7 @@ async fn work(
 
 /// Runs a job in a realm, which is created if there is none. Returns the value and `true` if the
 /// realm is new.
-async fn run_in(
+async fn run_in_realm(
     spec: &CodeSpec,
     stripper: Option<Arc<TypeStripper>>,
     execute: &ExecuteRequest,
@@ -470,8 +475,8 @@ async fn run_in(
         let args = args.to_string();
         let (name, none) = ("args", GrantedFunctions::new());
         let step = CodeStep::Set { name, value: &args };
-        run::run(&mut **realm, step, &none, limits, owner).await?;
+        run::run_step(&mut **realm, step, &none, limits, owner).await?;
     }
-    let json = run::run(&mut **realm, step, &execute.functions, limits, owner).await?;
-    Ok((run::value(json)?, fresh))
+    let json = run::run_step(&mut **realm, step, &execute.functions, limits, owner).await?;
+    Ok((run::parse_value(json)?, fresh))
 }

@@ -98,7 +98,8 @@ impl strowger::Actor for Files {
         let path = request.path.clone();
         let work = move |disk: &Disk, stop: StopCheck<'_>| disk.read_lines(&request, stop);
         let work = (work, Bytes::len as fn(&Bytes) -> usize);
-        self.run_beside(Verb::Read, path, work, reply, cx).await;
+        self.run_in_background(Verb::Read, path, work, reply, cx)
+            .await;
     }
 
     async fn read_many(&mut self, ask: Ask<ReadManyRequest>) {
@@ -119,7 +120,7 @@ impl strowger::Actor for Files {
                         outcome = Err(FileError::Limit {
                             path: path.clone(),
                             rule: FileRule::Size,
-                            most: self.disk.limits.file,
+                            limit: self.disk.limits.file,
                             used: self.disk.limits.file - left,
                             wanted: bytes.len() as u64,
                         });
@@ -132,34 +133,38 @@ impl strowger::Actor for Files {
         reply.send(Ok(outcomes));
     }
 
-    async fn media(&mut self, ask: Ask<ReadMediaRequest>) {
+    async fn read_media(&mut self, ask: Ask<ReadMediaRequest>) {
         let Ask { request, reply } = ask;
         let outcome = self.read_file(&ReadRequest::new(&request.path)).await;
         self.record_call(Verb::Read, &request.path, &outcome, |bytes| bytes.len());
         let mime = mime_guess::from_path(&request.path).first_or_octet_stream();
         reply.send(outcome.map(|bytes| MediaFile {
             mime: mime.to_string(),
-            octets: bytes,
+            bytes,
         }));
     }
 
     async fn write(&mut self, ask: Ask<WriteRequest>, cx: &mut Context<Self>) {
         let Ask { request, reply } = ask;
-        let bytes = request.octets.len();
+        let bytes = request.bytes.len();
         let path = request.path.clone();
         let long = bytes as u64 > MAX_INLINE_BYTES || request.mode == WriteMode::Durable;
-        let outcome = self.change(long, move |disk| disk.write(&request)).await;
+        let outcome = self
+            .run_change(long, move |disk| disk.write(&request))
+            .await;
         self.record_call(Verb::Write, &path, &outcome, |()| bytes);
         reply.send(outcome);
-        self.sweep_temp_files(cx);
+        self.remove_leftovers(cx);
     }
 
     async fn append(&mut self, ask: Ask<AppendRequest>) {
         let Ask { request, reply } = ask;
-        let bytes = request.octets.len();
+        let bytes = request.bytes.len();
         let path = request.path.clone();
         let long = bytes as u64 > MAX_INLINE_BYTES;
-        let outcome = self.change(long, move |disk| disk.append(&request)).await;
+        let outcome = self
+            .run_change(long, move |disk| disk.append(&request))
+            .await;
         self.record_call(Verb::Append, &path, &outcome, |()| bytes);
         reply.send(outcome);
     }
@@ -167,15 +172,15 @@ impl strowger::Actor for Files {
     async fn edit(&mut self, ask: Ask<EditRequest>, cx: &mut Context<Self>) {
         let Ask { request, reply } = ask;
         let path = request.path.clone();
-        let outcome = self.change(true, move |disk| disk.edit(&request)).await;
+        let outcome = self.run_change(true, move |disk| disk.edit(&request)).await;
         self.record_call(Verb::Edit, &path, &outcome, |edited| edited.diff.len());
         reply.send(outcome);
-        self.sweep_temp_files(cx);
+        self.remove_leftovers(cx);
     }
 
-    async fn make(&mut self, ask: Ask<CreateDirectoryRequest>) {
+    async fn create_directory(&mut self, ask: Ask<CreateDirectoryRequest>) {
         let Ask { request, reply } = ask;
-        let outcome = self.disk.make(&request);
+        let outcome = self.disk.create_directory(&request);
         self.record_call(Verb::Make, &request.path, &outcome, |()| 0);
         reply.send(outcome);
     }
@@ -184,7 +189,9 @@ impl strowger::Actor for Files {
         let Ask { request, reply } = ask;
         let path = request.from.clone();
         // May take long: a directory is measured before it moves.
-        let outcome = self.change(true, move |disk| disk.rename(&request)).await;
+        let outcome = self
+            .run_change(true, move |disk| disk.rename(&request))
+            .await;
         self.record_call(Verb::Rename, &path, &outcome, |()| 0);
         reply.send(outcome);
     }
@@ -193,7 +200,9 @@ impl strowger::Actor for Files {
         let Ask { request, reply } = ask;
         let path = request.path.clone();
         let long = request.recursive;
-        let outcome = self.change(long, move |disk| disk.delete(&request)).await;
+        let outcome = self
+            .run_change(long, move |disk| disk.delete(&request))
+            .await;
         self.record_call(Verb::Delete, &path, &outcome, |()| 0);
         reply.send(outcome);
     }
@@ -223,7 +232,7 @@ impl strowger::Actor for Files {
                     }
                     Ok(lister.finish())
                 };
-                self.run_beside(Verb::List, path, (work, no_bytes), reply, cx)
+                self.run_in_background(Verb::List, path, (work, no_bytes), reply, cx)
                     .await;
             }
             begun => {
@@ -238,7 +247,7 @@ impl strowger::Actor for Files {
         let Ask { request, reply } = ask;
         let path = request.path.clone();
         let work = move |disk: &Disk, stop: StopCheck<'_>| disk.tree(&request, stop);
-        self.run_beside(Verb::Tree, path, (work, no_bytes), reply, cx)
+        self.run_in_background(Verb::Tree, path, (work, no_bytes), reply, cx)
             .await;
     }
 
@@ -246,20 +255,24 @@ impl strowger::Actor for Files {
         let Ask { request, reply } = ask;
         let path = request.path.clone();
         let work = move |disk: &Disk, stop: StopCheck<'_>| disk.search(&request, stop);
-        self.run_beside(Verb::Search, path, (work, no_bytes), reply, cx)
+        self.run_in_background(Verb::Search, path, (work, no_bytes), reply, cx)
             .await;
     }
 
-    async fn worked(&mut self, BackgroundDone(record): BackgroundDone, cx: &mut Context<Self>) {
+    async fn background_done(
+        &mut self,
+        BackgroundDone(record): BackgroundDone,
+        cx: &mut Context<Self>,
+    ) {
         match record {
             Some(record) => self.recorder.record(&record),
-            None => self.sweep_temp_files(cx),
+            None => self.remove_leftovers(cx),
         }
     }
 
-    async fn root(&mut self, ask: Ask<RootRequest>) {
-        let name = &self.disk.name;
-        let (path, uri) = read::named(name.as_os_str(), || name);
+    async fn root_info(&mut self, ask: Ask<RootRequest>) {
+        let name = &self.disk.root_path;
+        let (path, uri) = read::display_name(name.as_os_str(), || name);
         ask.reply.send(Ok(RootInfo {
             path,
             uri,
@@ -284,7 +297,7 @@ impl Files {
     }
 
     /// Performs an operation that changes something, while the actor waits.
-    async fn change<T, F>(&self, long: bool, work: F) -> Result<T, FileError>
+    async fn run_change<T, F>(&self, long: bool, work: F) -> Result<T, FileError>
     where
         T: Send + 'static,
         F: FnOnce(&Disk) -> Result<T, FileError> + Send + 'static,
@@ -298,16 +311,16 @@ impl Files {
 
     /// Starts a search for leftovers of killed writers in a directory where a file was replaced. It
     /// runs beside the actor, after the answer, and only if enough pipes are free for calls.
-    fn sweep_temp_files(&self, cx: &mut Context<Self>) {
+    fn remove_leftovers(&self, cx: &mut Context<Self>) {
         if cx.pipes() >= <Self as strowger::Actor>::PIPES / 2 {
             return; // The next write tries again.
         }
-        let Some(dir) = self.disk.sweeps.due() else {
+        let Some(dir) = self.disk.sweeps.take_due() else {
             return;
         };
         let disk = Arc::clone(&self.disk);
         let piped = cx.pipe(
-            on_blocking_thread(move |stop| disk.sweep(&dir, stop)),
+            on_blocking_thread(move |stop| disk.remove_abandoned(&dir, stop)),
             |()| BackgroundDone(None),
         );
         debug_assert!(piped.is_ok(), "there was room for it");
@@ -319,7 +332,7 @@ impl Files {
         clippy::needless_pass_by_ref_mut,
         reason = "a shared borrow that is held while it waits would ask actors to be Sync"
     )]
-    async fn run_beside<T, F>(
+    async fn run_in_background<T, F>(
         &mut self,
         verb: Verb,
         path: String,
@@ -339,7 +352,7 @@ impl Files {
             BackgroundDone(Some(record))
         });
         if cx.pipes() < <Self as strowger::Actor>::PIPES {
-            let piped = cx.pipe(job, |beside| beside);
+            let piped = cx.pipe(job, |done| done);
             debug_assert!(piped.is_ok(), "there was room for it");
         } else {
             let BackgroundDone(record) = job.await;
@@ -371,14 +384,14 @@ fn no_bytes<T>(_: &T) -> usize {
 async fn on_blocking_thread<T: Send + 'static>(
     work: impl FnOnce(StopCheck<'_>) -> T + Send + 'static,
 ) -> T {
-    struct Raise(Arc<AtomicBool>);
-    impl Drop for Raise {
+    struct StopOnDrop(Arc<AtomicBool>);
+    impl Drop for StopOnDrop {
         fn drop(&mut self) {
             self.0.store(true, Ordering::Relaxed);
         }
     }
-    let raise = Raise(Arc::new(AtomicBool::new(false)));
-    let stop = Arc::clone(&raise.0);
+    let stop_on_drop = StopOnDrop(Arc::new(AtomicBool::new(false)));
+    let stop = Arc::clone(&stop_on_drop.0);
     let job = tokio::task::spawn_blocking(move || work(&|| stop.load(Ordering::Relaxed)));
     match job.await {
         Ok(done) => done,

@@ -32,7 +32,7 @@ use realm_pool::{RealmPool, RealmSlot};
 pub use registry::{Programs, ProgramsMessage, ProgramsSpec};
 pub use stats::{ProgramsUsage, ProgramsWatch};
 
-use crate::code::run::{InternalOwner, RunOwner, run, value};
+use crate::code::run::{InternalOwner, RunOwner, parse_value, run_step};
 use crate::code::{
     CodeError, CodeLimits, CodeRealm, CodeStep, ConsoleLine, GrantedFunctions, Sandbox,
 };
@@ -69,7 +69,7 @@ struct ProgramRecord {
 pub struct Program {
     record: Arc<ProgramRecord>,
     loaded: Option<LoadedProgram>,
-    me: ActorRef<ProgramMessage>,
+    self_ref: ActorRef<ProgramMessage>,
     path: String,
 }
 
@@ -114,17 +114,17 @@ impl strowger::Actor for Program {
             *record.state.lock() = None;
         }
         Ok(Self {
-            me: cx.actor_ref(),
+            self_ref: cx.actor_ref(),
             path: cx.path().to_string(),
             record,
             loaded: None,
         })
     }
 
-    async fn wake(&mut self, ask: Ask<CheckLoadsRequest>) -> Result<(), BoxError> {
+    async fn check_loads(&mut self, ask: Ask<CheckLoadsRequest>) -> Result<(), BoxError> {
         let internal: Arc<dyn RunOwner> = Arc::new(InternalOwner);
         let woken = self.load(&internal).await.map(|_| ());
-        self.rest().await?;
+        self.mark_idle().await?;
         ask.reply.send(woken.map_err(ProgramError::Code));
         Ok(())
     }
@@ -133,7 +133,7 @@ impl strowger::Actor for Program {
         let Ask { request, reply } = ask;
         let caller = Arc::new(ProgramCaller::new(reply, self.path.clone()));
         let outcome = self.answer(request.0, &caller).await;
-        let outcome = outcome.map_err(|error| error.within(&self.record.base_limits));
+        let outcome = outcome.map_err(|error| error.with_origin(&self.record.base_limits));
         self.record_call(&outcome);
         let lost = self
             .loaded
@@ -141,16 +141,16 @@ impl strowger::Actor for Program {
             .is_some();
         let failed = outcome.as_ref().err().map(ToString::to_string);
         // A cancelled call is not a failure of the program.
-        let given_up = matches!(outcome, Err(ProgramError::Code(CodeError::Cancelled)));
+        let cancelled = matches!(outcome, Err(ProgramError::Code(CodeError::Cancelled)));
         caller.answer(outcome);
         match failed {
-            Some(failed) if lost && !given_up => Err(failed.into()),
-            _ => self.rest().await,
+            Some(failed) if lost && !cancelled => Err(failed.into()),
+            _ => self.mark_idle().await,
         }
     }
 
-    async fn idle(&mut self, _: YieldRealm) -> Result<(), BoxError> {
-        self.rest().await
+    async fn yield_realm(&mut self, _: YieldRealm) -> Result<(), BoxError> {
+        self.mark_idle().await
     }
 }
 
@@ -168,9 +168,9 @@ impl Program {
         let arguments = Value::from(vec![input]);
         let json = arguments.to_string();
         // Checked before a realm is used: an input that is too long is the caller's fault.
-        let (octets, limit) = (json.len() - "[]".len(), record.limits.result);
-        if octets > limit {
-            return Err(ProgramError::TooLong { octets, limit });
+        let (bytes, limit) = (json.len() - "[]".len(), record.limits.result);
+        if bytes > limit {
+            return Err(ProgramError::InputTooLong { bytes, limit });
         }
         check_schema(SchemaSide::Input, record.input.as_ref(), &arguments[0])?;
         let owner: Arc<dyn RunOwner> = Arc::<ProgramCaller>::clone(caller);
@@ -180,8 +180,8 @@ impl Program {
             arguments: &json,
         };
         let realm = &mut *loaded.realm;
-        let json = run(realm, step, &record.functions, &record.limits, &owner).await?;
-        let output = value(json)?;
+        let json = run_step(realm, step, &record.functions, &record.limits, &owner).await?;
+        let output = parse_value(json)?;
         check_schema(SchemaSide::Output, record.output.as_ref(), &output)?;
         Ok(output)
     }
@@ -206,7 +206,7 @@ impl Program {
                 },
             ];
             for step in steps {
-                run(&mut *realm, step, &record.functions, &record.limits, owner).await?;
+                run_step(&mut *realm, step, &record.functions, &record.limits, owner).await?;
             }
             record.resident.store(true, Ordering::Relaxed);
             let record = Arc::clone(&self.record);
@@ -218,15 +218,15 @@ impl Program {
         }
         let loaded = self.loaded.as_mut();
         let loaded = loaded
-            .ok_or_else(|| CodeError::Sandbox("the program did not reactivate".to_owned()))?;
-        loaded.slot.busy();
+            .ok_or_else(|| CodeError::SandboxFailed("the program did not reactivate".to_owned()))?;
+        loaded.slot.mark_busy();
         Ok(loaded)
     }
 
     /// Marks the program as idle, and drops its realm if others wait for room.
-    async fn rest(&mut self) -> Result<(), BoxError> {
+    async fn mark_idle(&mut self) -> Result<(), BoxError> {
         let loaded = self.loaded.as_mut();
-        match loaded.is_some_and(|loaded| loaded.slot.idle(&self.me)) {
+        match loaded.is_some_and(|loaded| loaded.slot.mark_idle(&self.self_ref)) {
             true => self.passivate().await,
             false => Ok(()),
         }
@@ -244,7 +244,7 @@ impl Program {
         };
         let (none, internal): (_, Arc<dyn RunOwner>) =
             (GrantedFunctions::new(), Arc::new(InternalOwner));
-        let state = run(&mut *loaded.realm, step, &none, &record.limits, &internal).await;
+        let state = run_step(&mut *loaded.realm, step, &none, &record.limits, &internal).await;
         drop(loaded);
         match state {
             Ok(state) => {
@@ -262,7 +262,7 @@ impl Program {
             self.record.failed.fetch_add(1, Ordering::Relaxed);
         }
         let end = outcome.as_ref().err();
-        self.record.pool.watch.called(end);
+        self.record.pool.watch.record_call(end);
         tracing::info!(
             target: "strowger::audit",
             actor = %self.path,
@@ -277,14 +277,14 @@ impl Program {
 struct ProgramCaller {
     reply: Mutex<Option<Reply<Result<Value, ProgramError>>>>,
     /// `true` if the message was a tell: there is no reply to wait for from the start.
-    told: bool,
+    was_tell: bool,
     program: String,
 }
 
 impl ProgramCaller {
     fn new(reply: Reply<Result<Value, ProgramError>>, program: String) -> Self {
         Self {
-            told: !reply.is_waiting(),
+            was_tell: !reply.is_waiting(),
             reply: Mutex::new(Some(reply)),
             program,
         }
@@ -299,7 +299,7 @@ impl ProgramCaller {
 
 impl RunOwner for ProgramCaller {
     fn is_wanted(&self) -> bool {
-        self.told || self.reply.lock().as_ref().is_some_and(Reply::is_waiting)
+        self.was_tell || self.reply.lock().as_ref().is_some_and(Reply::is_waiting)
     }
 
     fn print(&self, line: ConsoleLine) {
@@ -322,11 +322,11 @@ fn check_schema(
         "" => error.to_string(),
         at => format!("{at}: {error}"),
     };
-    Err(ProgramError::Schema(side, short(&text)))
+    Err(ProgramError::SchemaMismatch(side, truncate(&text)))
 }
 
 /// Shortens text that quotes untrusted input, for error messages.
-fn short(text: &str) -> String {
+fn truncate(text: &str) -> String {
     const MOST: usize = 300;
     text.chars().take(MOST).collect()
 }

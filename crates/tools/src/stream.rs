@@ -37,7 +37,7 @@ pub struct Streams {
     limits: StreamLimits,
     by_name: BTreeMap<Arc<str>, u64>,
     streams: BTreeMap<u64, LiveStream>,
-    next: u64,
+    next_id: u64,
     watch: StreamsWatch,
     /// The path of the actor, for the audit log.
     actor: String,
@@ -57,8 +57,8 @@ struct LiveStream {
     blocked: Option<Instant>,
     /// `true` while a notification that the readers have room is pending. A second request would be
     /// completed at once.
-    is_asked: bool,
-    octets: u64,
+    ready_requested: bool,
+    bytes: u64,
 }
 
 /// The timer message that checks a stream for a silent producer and stalled readers.
@@ -72,12 +72,12 @@ impl strowger::Actor for Streams {
     type Error = BoxError;
 
     async fn pre_start(spec: StreamsSpec, cx: &mut Context<Self>) -> Result<Self, BoxError> {
-        spec.watch.begin();
+        spec.watch.reset();
         Ok(Self {
             limits: spec.limits,
             by_name: BTreeMap::new(),
             streams: BTreeMap::new(),
-            next: 0,
+            next_id: 0,
             watch: spec.watch,
             actor: cx.path().to_string(),
         })
@@ -86,7 +86,7 @@ impl strowger::Actor for Streams {
     async fn open(&mut self, ask: Ask<OpenStreamRequest>, cx: &mut Context<Self>) {
         let Ask { request, reply } = ask;
         let name = request.stream.clone();
-        let opened = self.begin(request, cx);
+        let opened = self.open_stream(request, cx);
         self.audit("open", &name, &opened);
         reply.send(opened);
     }
@@ -128,7 +128,7 @@ impl strowger::Actor for Streams {
 
     async fn follow(&mut self, ask: Ask<FollowStreamRequest>) {
         let Ask { request, reply } = ask;
-        let followed = self.reader(&request);
+        let followed = self.add_reader(&request);
         self.audit("follow", &request.stream, &followed);
         reply.send(followed);
     }
@@ -140,7 +140,7 @@ impl strowger::Actor for Streams {
                 name: live.name.to_string(),
                 readers: info.readers,
                 pieces: info.sent,
-                octets: live.octets,
+                bytes: live.bytes,
                 disconnected: info.disconnected,
                 waiting: live.waiting.len(),
             }
@@ -151,12 +151,12 @@ impl strowger::Actor for Streams {
     /// Resumes a stream once every reader has room.
     async fn ready(&mut self, done: Completion<()>, cx: &mut Context<Self>) {
         if let Some(live) = self.streams.get_mut(&done.token) {
-            live.is_asked = false;
+            live.ready_requested = false;
         }
         self.send_waiting(done.token, cx);
     }
 
-    async fn look(&mut self, CheckStream(stream): CheckStream, cx: &mut Context<Self>) {
+    async fn check_stream(&mut self, CheckStream(stream): CheckStream, cx: &mut Context<Self>) {
         let now = cx.now();
         let limits = self.limits;
         let Some(live) = self.streams.get_mut(&stream) else {
@@ -181,7 +181,7 @@ impl strowger::Actor for Streams {
         };
         if live.blocked.is_none() && now - live.last_heard >= limits.idle {
             let text = format!("the producer was silent for {:?}", limits.idle);
-            self.end_lost(stream, text);
+            self.fail_orphaned(stream, text);
             return;
         }
         cx.send_after(limits.interval(), CheckStream(stream));
@@ -192,7 +192,7 @@ impl strowger::Actor for Streams {
             let lost = |(_, live): &(&u64, &LiveStream)| live.producer == Some(id);
             let lost = self.streams.iter().find(lost).map(|(stream, _)| *stream);
             if let Some(stream) = lost {
-                self.end_lost(stream, format!("the producer exited: {exit}"));
+                self.fail_orphaned(stream, format!("the producer exited: {exit}"));
             }
         }
         Ok(())
@@ -200,7 +200,7 @@ impl strowger::Actor for Streams {
 }
 
 impl Streams {
-    fn begin(&mut self, open: OpenStreamRequest, cx: &mut Context<Self>) -> StreamResult<()> {
+    fn open_stream(&mut self, open: OpenStreamRequest, cx: &mut Context<Self>) -> StreamResult<()> {
         let OpenStreamRequest {
             stream: name,
             replay,
@@ -209,13 +209,13 @@ impl Streams {
         let limits = self.limits;
         let letter = |letter: char| letter.is_ascii_alphanumeric() || "-_.:/".contains(letter);
         if name.is_empty() || name.len() > limits.name || !name.chars().all(letter) {
-            return Err(StreamError::Name);
+            return Err(StreamError::InvalidName);
         }
         if self.by_name.contains_key(name.as_str()) {
             return Err(StreamError::Exists { stream: name });
         }
         if self.streams.len() >= limits.streams {
-            return Err(StreamError::TooMany {
+            return Err(StreamError::TooManyStreams {
                 limit: limits.streams,
             });
         }
@@ -226,8 +226,8 @@ impl Streams {
             .window(limits.window.min(DEFAULT_WINDOW))
             .readers(limits.readers)
             .replay(replay);
-        let stream = self.next;
-        self.next += 1;
+        let stream = self.next_id;
+        self.next_id += 1;
         let name: Arc<str> = Arc::from(name);
         let live = LiveStream {
             name: Arc::clone(&name),
@@ -236,31 +236,31 @@ impl Streams {
             producer: producer.map(|producer| cx.monitor(producer)),
             last_heard: cx.now(),
             blocked: None,
-            is_asked: false,
-            octets: 0,
+            ready_requested: false,
+            bytes: 0,
         };
         self.by_name.insert(name, stream);
         self.streams.insert(stream, live);
         cx.send_after(limits.interval(), CheckStream(stream));
-        self.watch.live(self.streams.len());
+        self.watch.set_live(self.streams.len());
         Ok(())
     }
 
     /// Checks a piece, and returns the number of its stream.
     fn check_put(&self, put: &PutRequest) -> StreamResult<u64> {
-        let stream = self.number(&put.stream)?;
-        let (octets, limit) = (put.piece.len(), self.limits.piece);
-        if octets > limit {
-            return Err(StreamError::TooLong { octets, limit });
+        let stream = self.stream_id(&put.stream)?;
+        let (bytes, limit) = (put.piece.len(), self.limits.piece);
+        if bytes > limit {
+            return Err(StreamError::PieceTooLong { bytes, limit });
         }
         let limit = self.limits.waiting;
         match self.streams.get(&stream) {
-            Some(live) if live.waiting.len() >= limit => Err(StreamError::Full { limit }),
+            Some(live) if live.waiting.len() >= limit => Err(StreamError::TooManyWaiting { limit }),
             _ => Ok(stream),
         }
     }
 
-    fn number(&self, name: &str) -> StreamResult<u64> {
+    fn stream_id(&self, name: &str) -> StreamResult<u64> {
         let found = self.by_name.get(name).copied();
         found.ok_or_else(|| StreamError::NotFound {
             stream: name.to_owned(),
@@ -279,12 +279,12 @@ impl Streams {
                 continue;
             }
             let Ask { request, reply } = ask;
-            let octets = request.piece.len() as u64;
+            let bytes = request.piece.len() as u64;
             match live.source.try_send(request.piece) {
                 Ok(readers) => {
-                    live.octets += octets;
+                    live.bytes += bytes;
                     live.blocked = None;
-                    self.watch.sent(octets);
+                    self.watch.record_piece(bytes);
                     reply.send(Ok(readers));
                 }
                 Err(SendError::Full(piece)) => {
@@ -294,8 +294,8 @@ impl Streams {
                     };
                     live.waiting.push_front(Ask { request, reply });
                     live.blocked = live.blocked.or(Some(now));
-                    if !live.is_asked {
-                        live.is_asked = true;
+                    if !live.ready_requested {
+                        live.ready_requested = true;
                         live.source.notify_when_ready(cx.lane().reply(stream));
                     }
                     return;
@@ -309,8 +309,8 @@ impl Streams {
         live.blocked = None;
     }
 
-    fn reader(&mut self, follow: &FollowStreamRequest) -> StreamResult<Reader<StreamPiece>> {
-        let stream = self.number(&follow.stream)?;
+    fn add_reader(&mut self, follow: &FollowStreamRequest) -> StreamResult<Reader<StreamPiece>> {
+        let stream = self.stream_id(&follow.stream)?;
         let limit = self.limits.readers;
         let live = self.streams.get_mut(&stream);
         let reader = live.and_then(|live| live.source.reader().ok());
@@ -323,10 +323,10 @@ impl Streams {
 
     /// Removes a stream and refuses its waiting pieces.
     fn remove_stream(&mut self, name: &str) -> StreamResult<LiveStream> {
-        let stream = self.number(name)?;
+        let stream = self.stream_id(name)?;
         self.by_name.remove(name);
         let live = self.streams.remove(&stream);
-        self.watch.live(self.streams.len());
+        self.watch.set_live(self.streams.len());
         let mut live = live.ok_or_else(|| StreamError::NotFound {
             stream: name.to_owned(),
         })?;
@@ -338,19 +338,19 @@ impl Streams {
     }
 
     /// Ends a stream with an error because its producer is gone.
-    fn end_lost(&mut self, stream: u64, why: String) {
+    fn fail_orphaned(&mut self, stream: u64, why: String) {
         let name = self.streams.get(&stream).map(|live| Arc::clone(&live.name));
         let Some(live) = name.and_then(|name| self.remove_stream(&name).ok()) else {
             return;
         };
-        let lost: StreamResult<()> = Err(StreamError::Lost);
+        let lost: StreamResult<()> = Err(StreamError::ProducerExited);
         self.audit("lose", &live.name, &lost);
         live.source.fail(why);
     }
 
     /// Counts a call and writes it to the audit log. Pieces that are sent are counted separately.
     fn audit<T>(&self, verb: &'static str, stream: &str, outcome: &StreamResult<T>) {
-        self.watch.called(verb, outcome.as_ref().err());
+        self.watch.record_call(verb, outcome.as_ref().err());
         let outcome = outcome.as_ref().err().map_or("done", StreamError::name);
         let cut = stream.floor_char_boundary(MAX_SHOWN_NAME);
         tracing::info!(

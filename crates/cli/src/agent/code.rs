@@ -214,7 +214,7 @@ async fn run(
                 call.progress.tell(count, None, text).await;
             }
             // The code was given no function that would be called back through this stream.
-            RunEvent::Called(_) => {}
+            RunEvent::Call(_) => {}
             RunEvent::Ended(outcome) => return Ok(answer(outcome, &output)),
         }
     }
@@ -266,7 +266,7 @@ fn told(error: &CodeError) -> String {
 /// Describes an error with its place.
 pub(super) fn said(error: &CodeError) -> String {
     match error {
-        CodeError::Thrown(thrown) => match thrown.place() {
+        CodeError::Thrown(thrown) => match thrown.location() {
             Some((line, column)) => format!("{error} (line {line}, column {column})"),
             None => error.to_string(),
         },
@@ -289,12 +289,12 @@ fn facts(error: &CodeError) -> Value {
                 .take(MAX_NAME)
                 .collect::<String>()
                 .into();
-            if let Some((line, column)) = thrown.place() {
+            if let Some((line, column)) = thrown.location() {
                 (facts["line"], facts["column"]) = (json!(line), json!(column));
             }
         }
         CodeError::Limit(passed) => {
-            facts["most"] = json!(passed.most);
+            facts["most"] = json!(passed.value);
             if let Some(used) = passed.used {
                 facts["used"] = json!(used);
             }

@@ -50,7 +50,7 @@ impl Realms {
             let load = tokio::task::spawn_blocking(move || Scripts::load_blocking(&host, ENGINE));
             let loaded = load.await.map_err(|error| error.to_string());
             let loaded = loaded.and_then(|loaded| loaded.map_err(|error| error.to_string()));
-            loaded.map_err(CodeError::Sandbox)
+            loaded.map_err(CodeError::SandboxFailed)
         };
         self.scripts.get_or_try_init(load).await
     }
@@ -62,7 +62,7 @@ impl Sandbox for Realms {
             let scripts = self.scripts().await?;
             let realm = scripts.realm(memory).await.map_err(|error| match error {
                 RealmError::Full(full) => CodeError::Full(full.to_string()),
-                error => CodeError::Sandbox(error.to_string()),
+                error => CodeError::SandboxFailed(error.to_string()),
             })?;
             let realm: Box<dyn CodeRealm> = Box::new(HostRealm(realm));
             Ok(realm)
@@ -133,14 +133,14 @@ fn within(limits: &CodeLimits) -> RunLimits {
 
 fn told(error: &RunError) -> CodeError {
     match error {
-        RunError::Thrown(json) => CodeError::Thrown(ThrownValue::of(json)),
-        RunError::Limit(passed) => match CodeLimit::named(passed.name) {
+        RunError::Thrown(json) => CodeError::Thrown(ThrownValue::from_json(json)),
+        RunError::Limit(passed) => match CodeLimit::from_name(passed.name) {
             Some(limit) => CodeError::Limit(ExceededLimit::new(limit, passed.most, passed.used)),
-            None => CodeError::Sandbox(error.to_string()),
+            None => CodeError::SandboxFailed(error.to_string()),
         },
         RunError::Cancelled => CodeError::Cancelled,
         RunError::Unsettled => CodeError::Unsettled,
-        _ => CodeError::Sandbox(error.to_string()),
+        _ => CodeError::SandboxFailed(error.to_string()),
     }
 }
 
@@ -149,7 +149,7 @@ struct HostCaller(Box<dyn CodeHost>);
 
 impl ScriptCaller for HostCaller {
     fn print(&mut self, level: u32, text: String) {
-        self.0.print(ConsoleLevel::of(level), text);
+        self.0.print(ConsoleLevel::from_number(level), text);
     }
 
     fn call(&mut self, function: usize, arguments: String) -> Answering {

@@ -197,7 +197,7 @@ impl Tools {
         };
         match self.at(path).map(|root| root.watch.usage()) {
             Some(usage) => vec![
-                row(("octets", usage.octets, usage.octets_limit)),
+                row(("octets", usage.bytes, usage.bytes_limit)),
                 row(("entries", usage.entries, usage.entries_limit)),
             ],
             None => self.0.singletons.quota(path).into_iter().map(row).collect(),

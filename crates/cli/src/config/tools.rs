@@ -165,7 +165,6 @@ mod defaults {
 
     limits! {
         file: u64,
-        octets: u64,
         entries: u64,
         page: usize,
         scan: usize,
@@ -173,6 +172,10 @@ mod defaults {
         matches: usize,
         depth: usize,
         path: usize
+    }
+
+    pub(super) fn octets() -> u64 {
+        FileLimits::default().bytes
     }
 }
 
@@ -236,7 +239,7 @@ impl FilesSection {
             name: default_name(),
             read_only: false,
             file: limits.file,
-            octets: limits.octets,
+            octets: limits.bytes,
             entries: limits.entries,
             page: limits.page,
             scan: limits.scan,
@@ -273,7 +276,7 @@ impl FilesSection {
     fn limits(&self) -> FileLimits {
         let mut limits = FileLimits::default();
         limits.file = self.file;
-        limits.octets = self.octets;
+        limits.bytes = self.octets;
         limits.entries = self.entries;
         limits.page = self.page;
         limits.scan = self.scan;

@@ -211,7 +211,7 @@ async fn a_run_ends_with_whoever_wanted_it() {
     for execute in [
         ExecuteRequest::new("for (;;);"),
         ExecuteRequest::new("await fns.wait()").with_functions(waits),
-        ExecuteRequest::new("for (;;);").within("kept"),
+        ExecuteRequest::new("for (;;);").in_realm("kept"),
     ] {
         let before = office.usage().await.cancelled;
         let mut asked = Box::pin(office.code.ask_within(execute, PATIENCE));

@@ -88,11 +88,11 @@ async fn prototypes_are_of_one_run() {
     office.js(attack).await;
     assert_eq!(office.js(look).await, json!("clean"));
     office
-        .value(ExecuteRequest::new(attack).within("shared"))
+        .value(ExecuteRequest::new(attack).in_realm("shared"))
         .await;
     assert_eq!(
         office
-            .value(ExecuteRequest::new(look).within("shared"))
+            .value(ExecuteRequest::new(look).in_realm("shared"))
             .await,
         json!(1)
     );
@@ -106,11 +106,11 @@ async fn builtins_are_of_one_run() {
     office.js(attack).await;
     assert_eq!(office.js(look).await, json!(["{}", 2]));
     office
-        .value(ExecuteRequest::new(attack).within("shared"))
+        .value(ExecuteRequest::new(attack).in_realm("shared"))
         .await;
     assert_eq!(
         office
-            .value(ExecuteRequest::new(look).within("shared"))
+            .value(ExecuteRequest::new(look).in_realm("shared"))
             .await,
         json!(["forged", "forged"])
     );
@@ -125,7 +125,7 @@ async fn results_are_not_forged() {
     assert_eq!(office.js(attack).await, json!(2));
     assert_eq!(office.js("({a: 1})").await, json!({"a": 1}));
     // In a shared realm, the replaced functions affect the next run.
-    let shared = |code: &str| ExecuteRequest::new(code).within("shared");
+    let shared = |code: &str| ExecuteRequest::new(code).in_realm("shared");
     office
         .value(shared("Object.prototype.toJSON = () => 'forged'; 0"))
         .await;

@@ -236,7 +236,7 @@ async fn types_are_taken_away() {
     let Err(CodeError::Thrown(thrown)) = failed else {
         unreachable!("it was looked at")
     };
-    assert_eq!(thrown.place(), Some((1, 8)), "{thrown:?}");
+    assert_eq!(thrown.location(), Some((1, 8)), "{thrown:?}");
     // A parser that recurses this deeply ends the run, and nothing else.
     let deep = format!("let x = {}1", "(".repeat(100_000));
     let failed = office.run(ExecuteRequest::new(deep).typescript()).await;
@@ -280,7 +280,7 @@ async fn typescript_that_is_not_run_is_named() {
             panic!("{code}: {failed:?}")
         };
         assert_eq!(
-            (&*thrown.name, thrown.place()),
+            (&*thrown.name, thrown.location()),
             ("SyntaxError", Some(place)),
             "{code}"
         );
@@ -461,7 +461,7 @@ async fn a_value_that_cannot_be_given_names_its_cause() {
         .await
         .expect_err("it is deep");
     assert!(
-        matches!(&failed, CodeError::Value(why) if why.contains("127")),
+        matches!(&failed, CodeError::InvalidValue(why) if why.contains("127")),
         "{failed:?}"
     );
     assert_eq!(failed.to_fault().to_json()["details"]["reason"], "value");
@@ -530,7 +530,7 @@ fn the_page_has_the_limits_that_hold() {
 #[tokio::test]
 async fn a_kept_realm_keeps_its_state() {
     let office = Office::open(|spec| spec.realms = 2);
-    let run = |code: &str, realm: &str| ExecuteRequest::new(code).within(realm);
+    let run = |code: &str, realm: &str| ExecuteRequest::new(code).in_realm(realm);
     let first = office
         .run(run("let n = 1; var m = 2; n", "a"))
         .await
@@ -588,12 +588,12 @@ async fn output_belongs_to_its_run() {
     // Work that a run defers is done before the run ends, and none of it in the next run.
     let late = "Promise.resolve().then(() => console.log('late')); 0";
     let executed = office
-        .run(ExecuteRequest::new(late).within("a"))
+        .run(ExecuteRequest::new(late).in_realm("a"))
         .await
         .expect("it runs");
     assert_eq!(executed.output.len(), 1);
     let next = office
-        .run(ExecuteRequest::new("0").within("a"))
+        .run(ExecuteRequest::new("0").in_realm("a"))
         .await
         .expect("it runs");
     assert!(next.output.is_empty());
@@ -605,12 +605,14 @@ async fn whoever_follows_a_run_answers_its_calls() {
     let code = "const all = await Promise.allSettled([fns.a(args.x), fns.b(2, 'y'), fns.a(3)]);
                 all.map(({ status, value, reason }) => value ?? reason?.message ?? status)";
     let execute = ExecuteRequest::new(code).with_args(json!({ "x": 1 }));
-    let follow = FollowRunRequest::new(execute).with_call("a").with_call("b");
+    let follow = FollowRunRequest::new(execute)
+        .with_follower_function("a")
+        .with_follower_function("b");
     let told = office.code.ask_within(follow, PATIENCE).await;
     let mut told = told.expect("it answers").expect("a reader");
     let mut calls = Vec::new();
     while calls.len() < 2 {
-        let Some(Ok(RunEvent::Called(called))) = told.recv().await else {
+        let Some(Ok(RunEvent::Call(called))) = told.recv().await else {
             panic!("it was to call");
         };
         calls.push(called);
@@ -651,10 +653,10 @@ async fn whoever_follows_a_run_answers_its_calls() {
 
     // A call ends with its run: a later answer is ignored.
     let execute = ExecuteRequest::new("await fns.a()");
-    let follow = FollowRunRequest::new(execute).with_call("a");
+    let follow = FollowRunRequest::new(execute).with_follower_function("a");
     let told = office.code.ask_within(follow, PATIENCE).await;
     let mut told = told.expect("it answers").expect("a reader");
-    let Some(Ok(RunEvent::Called(called))) = told.recv().await else {
+    let Some(Ok(RunEvent::Call(called))) = told.recv().await else {
         panic!("it was to call");
     };
     drop(told);
@@ -669,14 +671,17 @@ async fn whoever_follows_a_run_answers_its_calls() {
     assert_eq!(office.usage().await.cancelled, 1);
     // A name can be given only once, no matter by which side.
     let functions = GrantedFunctions::new().promise("a", |_| async { Ok::<_, String>(1) });
-    let twice =
-        FollowRunRequest::new(ExecuteRequest::new("1").with_functions(functions)).with_call("a");
+    let twice = FollowRunRequest::new(ExecuteRequest::new("1").with_functions(functions))
+        .with_follower_function("a");
     let told = office.code.ask(twice).await.expect("it answers");
     let Some(Ok(RunEvent::Ended(ended))) = told.expect("a reader").recv().await else {
         panic!("it was to end");
     };
     let name = "a".to_owned();
-    assert_eq!(ended.expect_err("it fails"), CodeError::Function(name));
+    assert_eq!(
+        ended.expect_err("it fails"),
+        CodeError::InvalidFunctionName(name)
+    );
 }
 
 #[tokio::test]
@@ -722,12 +727,14 @@ async fn output_is_told_while_it_is_written() {
 async fn a_function_is_of_its_run() {
     let office = Office::open(|_| {});
     let functions = GrantedFunctions::new().waiting("secret", |_| async { Ok::<_, String>("key") });
-    let keep = ExecuteRequest::new("globalThis.kept = fns.secret; kept()").within("a");
+    let keep = ExecuteRequest::new("globalThis.kept = fns.secret; kept()").in_realm("a");
     assert_eq!(
         office.value(keep.with_functions(functions)).await,
         json!("key")
     );
-    let failed = office.run(ExecuteRequest::new("kept()").within("a")).await;
+    let failed = office
+        .run(ExecuteRequest::new("kept()").in_realm("a"))
+        .await;
     let failed = failed.expect_err("it fails").to_string();
     assert_eq!(
         failed,
@@ -767,7 +774,7 @@ async fn what_is_refused_says_why() {
         .ask(ExecuteRequest::new("1").with_functions(twice))
         .await;
     let failed = failed.expect("it answers").expect_err("twice");
-    assert_eq!(failed, CodeError::Function("f".to_owned()));
+    assert_eq!(failed, CodeError::InvalidFunctionName("f".to_owned()));
     let usage = office.usage().await;
     assert_eq!((usage.runs, usage.failed, usage.running), (3, 2, 0));
     assert_eq!(usage.limits, [("source", 1)].into());

@@ -135,7 +135,7 @@ async fn a_program_has_an_address() {
 async fn what_is_no_program_is_not_published() {
     let desk = Desk::open(|spec| spec.programs = 1);
     let failed = desk.publish(PublishRequest::new("a/b", COUNTER)).await;
-    assert_eq!(failed, Err(ProgramError::Name("a/b".to_owned())));
+    assert_eq!(failed, Err(ProgramError::InvalidName("a/b".to_owned())));
     let failed = desk
         .publish(PublishRequest::new("bad", "function handle( {"))
         .await;
@@ -166,14 +166,20 @@ async fn what_is_no_program_is_not_published() {
         PublishRequest::new("schema", COUNTER).with_schemas(Some(json!({"type": 7})), None);
     let failed = desk.publish(schema).await;
     assert!(
-        matches!(failed, Err(ProgramError::BadSchema(SchemaSide::Input, _))),
+        matches!(
+            failed,
+            Err(ProgramError::InvalidSchema(SchemaSide::Input, _))
+        ),
         "{failed:?}"
     );
     let far = json!({"$ref": "https://example.org/schema.json"});
     let far = PublishRequest::new("far", COUNTER).with_schemas(None, Some(far));
     let failed = desk.publish(far).await;
     assert!(
-        matches!(failed, Err(ProgramError::BadSchema(SchemaSide::Output, _))),
+        matches!(
+            failed,
+            Err(ProgramError::InvalidSchema(SchemaSide::Output, _))
+        ),
         "{failed:?}"
     );
     assert!(desk.list().await.is_empty());
@@ -182,7 +188,7 @@ async fn what_is_no_program_is_not_published() {
         .expect("there is room");
     assert_eq!(
         desk.publish(PublishRequest::new("two", COUNTER)).await,
-        Err(ProgramError::Full(1))
+        Err(ProgramError::TooManyPrograms(1))
     );
     // A new version replaces the program, with a state of its own.
     assert_eq!(desk.perform("one", json!(7)).await, Ok(json!(7)));
@@ -227,9 +233,10 @@ async fn schemas_are_enforced() {
         .perform("checked", json!({"n": -1}))
         .await
         .expect_err("it is negative");
-    assert!(
-        matches!(&failed, ProgramError::Schema(SchemaSide::Input, why) if why.starts_with("/n"))
-    );
+    let ProgramError::SchemaMismatch(SchemaSide::Input, why) = &failed else {
+        panic!("{failed:?}");
+    };
+    assert!(why.starts_with("/n"), "{why}");
     // The program did not see the invalid input.
     assert_eq!(desk.perform("checked", json!({"n": 2})).await, Ok(json!(2)));
     let failed = desk
@@ -237,7 +244,7 @@ async fn schemas_are_enforced() {
         .await
         .expect_err("it gives a text");
     assert!(
-        matches!(failed, ProgramError::Schema(SchemaSide::Output, _)),
+        matches!(failed, ProgramError::SchemaMismatch(SchemaSide::Output, _)),
         "{failed:?}"
     );
     assert_eq!(desk.one("checked").await.failed, 2);

@@ -43,7 +43,10 @@ async fn ten_thousand_programs_share_five_hundred_realms() {
         desk.publish(publish).await.expect("there is room");
     }
     let full = PublishRequest::new("one-more", "function handle() {}");
-    assert_eq!(desk.publish(full).await, Err(ProgramError::Full(PROGRAMS)));
+    assert_eq!(
+        desk.publish(full).await,
+        Err(ProgramError::TooManyPrograms(PROGRAMS))
+    );
     assert_eq!(residents(&desk).await, RESIDENTS);
     // In the second round, all programs that are asked have been passivated, and come back with
     // their state.

@@ -6,7 +6,7 @@ use serde_json::json;
 use strowger::{Fault, FaultCode};
 use thiserror::Error;
 
-use super::json::read_json;
+use super::json::parse_json;
 use super::spec::CodeLimits;
 
 /// The error returned when a run fails.
@@ -21,7 +21,7 @@ pub enum CodeError {
     Limit(ExceededLimit),
     /// The value cannot be returned as JSON, for the given reason.
     #[error("the value cannot be returned: {0}")]
-    Value(String),
+    InvalidValue(String),
     /// The run was cancelled because its caller went away.
     #[error("cancelled")]
     Cancelled,
@@ -30,16 +30,16 @@ pub enum CodeError {
     Unsettled,
     /// The actor does not run code in this language.
     #[error("this actor does not run {0}")]
-    Language(&'static str),
+    UnsupportedLanguage(&'static str),
     /// The name of a granted function is invalid or used twice.
     #[error("invalid or duplicate function name `{0}`")]
-    Function(String),
+    InvalidFunctionName(String),
     /// No room for another run or realm, or a realm name that is empty or too long.
     #[error("limit reached: {0}")]
     Full(String),
     /// The sandbox itself failed; the code is not the cause.
     #[error("the sandbox failed: {0}")]
-    Sandbox(String),
+    SandboxFailed(String),
 }
 
 /// The value that code threw.
@@ -57,8 +57,8 @@ pub struct ThrownValue {
 impl ThrownValue {
     /// Parses the JSON that a realm reports.
     #[must_use]
-    pub fn of(json: &str) -> Self {
-        read_json(json).unwrap_or_else(|why| Self {
+    pub fn from_json(json: &str) -> Self {
+        parse_json(json).unwrap_or_else(|why| Self {
             message: format!("an error that cannot be described: {why}"),
             ..Self::default()
         })
@@ -69,7 +69,7 @@ impl ThrownValue {
     /// Returns line and column, both from 1, of the place in the code where the value was thrown,
     /// or `None` if they are unknown.
     #[must_use]
-    pub fn place(&self) -> Option<(u32, u32)> {
+    pub fn location(&self) -> Option<(u32, u32)> {
         let place = |line: &str| {
             let (rest, column) = line.trim_end_matches(')').rsplit_once(':')?;
             let (_, line) = rest.rsplit_once(':')?;
@@ -140,7 +140,7 @@ impl CodeLimit {
 
     /// Returns the limit with this name.
     #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|limit| limit.name() == name)
     }
 }
@@ -153,7 +153,7 @@ impl fmt::Display for CodeLimit {
 
 impl CodeLimit {
     /// The key that tightens this limit for a single call, or `None` if a call cannot tighten it.
-    const fn of_call(self) -> Option<&'static str> {
+    const fn call_key(self) -> Option<&'static str> {
         match self {
             Self::Time => Some("time_ms"),
             Self::Deadline => Some("deadline_ms"),
@@ -203,11 +203,11 @@ pub struct ExceededLimit {
     /// The limit.
     pub limit: CodeLimit,
     /// Its value: milliseconds, bytes or jobs.
-    pub most: u64,
+    pub value: u64,
     /// The amount that was used or requested, if known.
     pub used: Option<u64>,
     /// The origin of the limit.
-    pub set_by: LimitOrigin,
+    pub origin: LimitOrigin,
 }
 
 /// The origin of a limit, which decides how it can be raised.
@@ -223,18 +223,18 @@ pub enum LimitOrigin {
     /// limit.
     Caller,
     /// The TypeScript parser, which has fixed limits.
-    Types,
+    TypeStripper,
 }
 
 impl ExceededLimit {
     /// A limit set by the code actor.
     #[must_use]
-    pub const fn new(limit: CodeLimit, most: u64, used: Option<u64>) -> Self {
+    pub const fn new(limit: CodeLimit, value: u64, used: Option<u64>) -> Self {
         Self {
             limit,
-            most,
+            value,
             used,
-            set_by: LimitOrigin::Code,
+            origin: LimitOrigin::Code,
         }
     }
 
@@ -249,12 +249,12 @@ impl ExceededLimit {
                  code.{name}={value} of strowger mcp"
             )
         };
-        match (self.set_by, self.limit.of_call()) {
+        match (self.origin, self.limit.call_key()) {
             (LimitOrigin::Programs, _) => raise("tools.programs"),
             (LimitOrigin::Caller, Some(key)) => {
                 format!("{advice}, or raise the call's `{key}`")
             }
-            (LimitOrigin::Types, _) => format!(
+            (LimitOrigin::TypeStripper, _) => format!(
                 "{advice}: the limit of the TypeScript parser cannot be raised; JavaScript is not \
                  limited by it"
             ),
@@ -265,8 +265,8 @@ impl ExceededLimit {
 
 impl fmt::Display for ExceededLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (limit, most, unit) = (self.limit, self.most, self.limit.unit());
-        write!(f, "exceeded the limit `{limit}` of {most} {unit}")?;
+        let (limit, value, unit) = (self.limit, self.value, self.limit.unit());
+        write!(f, "exceeded the limit `{limit}` of {value} {unit}")?;
         if let Some(used) = self.used {
             write!(f, " (requested {used})")?;
         }
@@ -286,11 +286,11 @@ impl CodeError {
 
     /// Records who set the limit that was passed: the caller if the limit is below that of the
     /// actor (`own`), else `actor`.
-    pub(crate) fn within(mut self, own: &CodeLimits, actor: LimitOrigin) -> Self {
+    pub(crate) fn with_origin(mut self, own: &CodeLimits, actor: LimitOrigin) -> Self {
         if let Self::Limit(passed) = &mut self
-            && passed.set_by == LimitOrigin::Code
+            && passed.origin == LimitOrigin::Code
         {
-            passed.set_by = match passed.most < own.value(passed.limit) {
+            passed.origin = match passed.value < own.value(passed.limit) {
                 true => LimitOrigin::Caller,
                 false => actor,
             };
@@ -304,13 +304,13 @@ impl CodeError {
         match self {
             Self::Thrown(_) => "thrown",
             Self::Limit(passed) => passed.limit.name(),
-            Self::Value(_) => "value",
+            Self::InvalidValue(_) => "value",
             Self::Cancelled => "cancelled",
             Self::Unsettled => "unsettled",
-            Self::Language(_) => "language",
-            Self::Function(_) => "function",
+            Self::UnsupportedLanguage(_) => "language",
+            Self::InvalidFunctionName(_) => "function",
             Self::Full(_) => "full",
-            Self::Sandbox(_) => "sandbox",
+            Self::SandboxFailed(_) => "sandbox",
         }
     }
 
@@ -324,7 +324,7 @@ impl CodeError {
         let code = match self {
             Self::Limit(_) => FaultCode::Refused,
             Self::Cancelled => FaultCode::Cancelled,
-            Self::Language(_) | Self::Function(_) => FaultCode::BadRequest,
+            Self::UnsupportedLanguage(_) | Self::InvalidFunctionName(_) => FaultCode::BadRequest,
             Self::Full(_) => FaultCode::Full,
             _ => FaultCode::Failed,
         };
@@ -336,14 +336,14 @@ impl CodeError {
                     "message": thrown.message,
                     "stack": thrown.stack,
                 });
-                if let Some((line, column)) = thrown.place() {
+                if let Some((line, column)) = thrown.location() {
                     (details["line"], details["column"]) = (json!(line), json!(column));
                 }
                 details
             }
             Self::Limit(passed) => {
-                let (most, remedy) = (passed.most, passed.remedy());
-                let mut details = json!({ "reason": self.name(), "most": most, "remedy": remedy });
+                let (value, remedy) = (passed.value, passed.remedy());
+                let mut details = json!({ "reason": self.name(), "most": value, "remedy": remedy });
                 if let Some(used) = passed.used {
                     details["used"] = json!(used);
                 }

@@ -56,7 +56,7 @@ impl Code {
             .stream_with::<FollowRunRequest, RunEvent>("follow", follow, reader, |told, _| {
                 Payload::from_json(&match told {
                     RunEvent::Line(line) => json!({ "line": line }),
-                    RunEvent::Called(called) => json!({ "call": called }),
+                    RunEvent::Call(called) => json!({ "call": called }),
                     RunEvent::Ended(Ok(executed)) => json!({ "ended": executed }),
                     RunEvent::Ended(Err(error)) => json!({ "error": error.to_fault().to_json() }),
                 })
@@ -130,7 +130,7 @@ impl RunPayload {
         let calls = calls.map(|(name, FollowerFunction { waits })| FunctionDecl { name, waits });
         Ok(FollowRunRequest {
             execute,
-            calls: calls.collect(),
+            follower_functions: calls.collect(),
         })
     }
 }
@@ -174,7 +174,7 @@ pub(crate) fn granted_functions(
             let (system, to, kind) = (system.clone(), to.clone(), Arc::clone(&kind));
             async move {
                 let value = values.into_iter().next().unwrap_or(Value::Null);
-                let answer = ask(&system, &to, &kind, &value).await;
+                let answer = ask_exported(&system, &to, &kind, &value).await;
                 answer.map_err(|fault| fault.to_string())
             }
         };
@@ -204,7 +204,7 @@ impl CallSink for AnswerReceiver {
 }
 
 /// Asks an exposed actor and waits for its answer.
-async fn ask(
+async fn ask_exported(
     system: &ActorSystem,
     to: &Address,
     kind: &str,
@@ -224,7 +224,7 @@ async fn ask(
     };
     let gone = || Fault::new(FaultCode::UnknownTarget, format!("{to} has exited"));
     match answer.await.map_err(|_| gone())?? {
-        CallReply::Single(payload) => read(&payload),
+        CallReply::Single(payload) => payload_to_json(&payload),
         _ => {
             let text = format!("`{kind}` of {to} is a stream, which code cannot call");
             Err(Fault::new(FaultCode::BadRequest, text))
@@ -233,7 +233,7 @@ async fn ask(
 }
 
 /// Converts an answer to a JSON value: bytes become a string if they are UTF-8, else base64.
-fn read(payload: &Payload) -> Result<Value, Fault> {
+fn payload_to_json(payload: &Payload) -> Result<Value, Fault> {
     if payload.content != ContentType::Bytes {
         return payload.decode();
     }
@@ -241,8 +241,8 @@ fn read(payload: &Payload) -> Result<Value, Fault> {
         Ok(text) => Ok(Value::from(text)),
         Err(_) => {
             use base64::Engine as _;
-            let octets = base64::engine::general_purpose::STANDARD.encode(&payload.bytes);
-            Ok(json!({ "base64": octets }))
+            let bytes = base64::engine::general_purpose::STANDARD.encode(&payload.bytes);
+            Ok(json!({ "base64": bytes }))
         }
     }
 }

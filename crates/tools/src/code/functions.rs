@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::json::read_json;
+use super::json::parse_json;
 use super::sandbox::{BoxFuture, CallOutcome, FunctionDecl};
 
 type FunctionBody = dyn Fn(Vec<Value>) -> BoxFuture<'static, Result<Value, String>> + Send + Sync;
@@ -46,7 +46,7 @@ impl GrantedFunctions {
         F: Future<Output = Result<T, String>> + Send + 'static,
         T: Serialize,
     {
-        self.with(name, false, work)
+        self.add(name, false, work)
     }
 
     /// Adds a function that blocks the code until its answer arrives.
@@ -60,10 +60,10 @@ impl GrantedFunctions {
         F: Future<Output = Result<T, String>> + Send + 'static,
         T: Serialize,
     {
-        self.with(name, true, work)
+        self.add(name, true, work)
     }
 
-    fn with<F, T>(
+    fn add<F, T>(
         mut self,
         name: &str,
         waits: bool,
@@ -89,7 +89,7 @@ impl GrantedFunctions {
     }
 
     /// The names of the functions, in order.
-    pub(super) fn names(&self) -> Vec<FunctionDecl> {
+    pub(super) fn declarations(&self) -> Vec<FunctionDecl> {
         self.0.iter().map(|(name, _)| name.clone()).collect()
     }
 
@@ -104,14 +104,14 @@ impl GrantedFunctions {
     }
 
     /// Calls a function by its index.
-    pub(super) fn call(&self, place: usize, arguments: &str) -> BoxFuture<'static, CallOutcome> {
+    pub(super) fn call(&self, index: usize, arguments: &str) -> BoxFuture<'static, CallOutcome> {
         let refused = |why: String| -> BoxFuture<'static, CallOutcome> {
             Box::pin(std::future::ready(Err(why)))
         };
-        let Some((_, work)) = self.0.get(place) else {
+        let Some((_, work)) = self.0.get(index) else {
             return refused("no such function".to_owned());
         };
-        let values = match read_json(arguments) {
+        let values = match parse_json(arguments) {
             Ok(values) => values,
             Err(why) => return refused(format!("the arguments cannot be passed: {why}")),
         };

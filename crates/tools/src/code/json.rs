@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 ///
 /// An unpaired surrogate, as `"\u{1f600}".slice(0, 1)` leaves, is valid in a JavaScript string but
 /// not in UTF-8. It becomes U+FFFD, as it does with a `TextEncoder`.
-pub(super) fn read_json<T: DeserializeOwned>(json: &str) -> Result<T, String> {
+pub(super) fn parse_json<T: DeserializeOwned>(json: &str) -> Result<T, String> {
     serde_json::from_str(json)
         .or_else(|_| serde_json::from_str(&replace_lone_surrogates(json)))
         .map_err(|error| match error.to_string() {
@@ -73,14 +73,14 @@ mod tests {
             (r#""\ud83d\n\u0041\\""#, "\u{fffd}\nA\\"),
             (r#""\uDBFF\u0041é""#, "\u{fffd}Aé"),
         ] {
-            assert_eq!(read_json::<String>(json).as_deref(), Ok(text), "{json}");
+            assert_eq!(parse_json::<String>(json).as_deref(), Ok(text), "{json}");
         }
     }
 
     #[test]
     fn what_is_no_json_says_why() {
         let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
-        let why = read_json::<Value>(&deep).expect_err("it is deep");
+        let why = parse_json::<Value>(&deep).expect_err("it is deep");
         assert_eq!(why, "nested more deeply than 127 lists and objects");
         for broken in [
             "\"\\",
@@ -91,7 +91,7 @@ mod tests {
             "é\\",
             "\\é",
         ] {
-            assert!(read_json::<Value>(broken).is_err(), "{broken}");
+            assert!(parse_json::<Value>(broken).is_err(), "{broken}");
         }
     }
 }

@@ -64,7 +64,7 @@ impl ExecuteRequest {
 
     /// Runs the code in the realm with this name, which is kept between runs.
     #[must_use]
-    pub fn within(mut self, realm: impl Into<String>) -> Self {
+    pub fn in_realm(mut self, realm: impl Into<String>) -> Self {
         self.realm = Some(realm.into());
         self
     }
@@ -119,7 +119,7 @@ pub enum ConsoleLevel {
 impl ConsoleLevel {
     /// Converts the number that a realm reports.
     #[must_use]
-    pub const fn of(number: u32) -> Self {
+    pub const fn from_number(number: u32) -> Self {
         match number {
             0 => Self::Debug,
             1 => Self::Log,
@@ -157,9 +157,9 @@ pub struct FollowRunRequest {
     /// The run.
     pub execute: ExecuteRequest,
     /// Names of functions that the follower implements; the code finds them in `fns` beside the
-    /// granted ones. Each call arrives as [`RunEvent::Called`] and waits for its
+    /// granted ones. Each call arrives as [`RunEvent::Call`] and waits for its
     /// [`AnswerCallRequest`].
-    pub calls: Vec<FunctionDecl>,
+    pub follower_functions: Vec<FunctionDecl>,
 }
 
 impl FollowRunRequest {
@@ -168,14 +168,14 @@ impl FollowRunRequest {
     pub const fn new(execute: ExecuteRequest) -> Self {
         Self {
             execute,
-            calls: Vec::new(),
+            follower_functions: Vec::new(),
         }
     }
 
     /// Adds a function that the follower answers; the code gets a promise.
     #[must_use]
-    pub fn with_call(mut self, name: impl Into<String>) -> Self {
-        self.calls.push(FunctionDecl {
+    pub fn with_follower_function(mut self, name: impl Into<String>) -> Self {
+        self.follower_functions.push(FunctionDecl {
             name: name.into(),
             waits: false,
         });
@@ -193,7 +193,7 @@ pub enum RunEvent {
     /// A line of output.
     Line(ConsoleLine),
     /// A call of a function that the follower implements.
-    Called(FollowerCall),
+    Call(FollowerCall),
     /// The result; its `output` is empty, because each line was sent before.
     Ended(Result<RunResult, CodeError>),
 }

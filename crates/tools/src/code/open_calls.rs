@@ -23,14 +23,14 @@ type AnswerOutcome = Result<Value, String>;
 pub(super) struct OpenCalls(Arc<Mutex<HashMap<String, oneshot::Sender<AnswerOutcome>>>>);
 
 /// A waiting call, removed from the table on drop.
-struct OpenCall<'a> {
+struct OpenCallGuard<'a> {
     calls: &'a OpenCalls,
     call: String,
 }
 
 impl OpenCalls {
     /// Adds functions with these names that call the follower of the run.
-    pub(super) fn give(
+    pub(super) fn add_to(
         &self,
         functions: GrantedFunctions,
         names: Vec<FunctionDecl>,
@@ -42,7 +42,7 @@ impl OpenCalls {
             let work = move |arguments| {
                 let (calls, follower) = (calls.clone(), Arc::clone(&follower));
                 let name = name.to_string();
-                async move { calls.ask(&follower, name, arguments).await }
+                async move { calls.call_follower(&follower, name, arguments).await }
             };
             match function.waits {
                 true => functions.waiting(&function.name, work),
@@ -57,7 +57,7 @@ impl OpenCalls {
         waiting.is_some_and(|waiting| waiting.send(outcome).is_ok())
     }
 
-    async fn ask(
+    async fn call_follower(
         &self,
         follower: &RunCaller,
         name: String,
@@ -66,8 +66,8 @@ impl OpenCalls {
         let call = random_call_id()?;
         let (sender, answer) = oneshot::channel();
         self.0.lock().insert(call.clone(), sender);
-        let open = OpenCall { calls: self, call };
-        follower.tell(RunEvent::Called(FollowerCall {
+        let open = OpenCallGuard { calls: self, call };
+        follower.send_event(RunEvent::Call(FollowerCall {
             call: open.call.clone(),
             name,
             arguments,
@@ -77,7 +77,7 @@ impl OpenCalls {
     }
 }
 
-impl Drop for OpenCall<'_> {
+impl Drop for OpenCallGuard<'_> {
     fn drop(&mut self) {
         self.calls.0.lock().remove(&self.call);
     }
@@ -86,7 +86,7 @@ impl Drop for OpenCall<'_> {
 /// Returns a random identifier for a call. It must not be guessable: other callers of the actor
 /// could answer in the follower's place.
 fn random_call_id() -> Result<String, String> {
-    let mut octets = [0; 16];
-    getrandom::fill(&mut octets).map_err(|error| error.to_string())?;
-    Ok(format!("{:032x}", u128::from_be_bytes(octets)))
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| error.to_string())?;
+    Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
 }

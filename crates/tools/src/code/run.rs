@@ -10,7 +10,7 @@ use strowger::{Reply, SendError, Source};
 
 use super::error::{CodeError, CodeLimit};
 use super::functions::GrantedFunctions;
-use super::json::read_json;
+use super::json::parse_json;
 use super::message::{ConsoleLevel, ConsoleLine, RunEvent, RunResult};
 use super::sandbox::{BoxFuture, CallOutcome, CodeHost, CodeRealm, CodeStep};
 use super::spec::CodeLimits;
@@ -51,7 +51,7 @@ enum ReplyChannel {
         reply: Option<Reply<Result<RunResult, CodeError>>>,
         output: Vec<ConsoleLine>,
         /// `true` if the run was requested by a tell: there is no reply to wait for from the start.
-        told: bool,
+        was_tell: bool,
     },
     /// A stream, with each line as it is written.
     Source {
@@ -63,16 +63,16 @@ enum ReplyChannel {
 }
 
 impl RunCaller {
-    pub(super) fn reply(reply: Reply<Result<RunResult, CodeError>>) -> Arc<Self> {
-        let told = !reply.is_waiting();
+    pub(super) fn for_reply(reply: Reply<Result<RunResult, CodeError>>) -> Arc<Self> {
+        let was_tell = !reply.is_waiting();
         Arc::new(Self(Mutex::new(ReplyChannel::Reply {
             reply: Some(reply),
             output: Vec::new(),
-            told,
+            was_tell,
         })))
     }
 
-    pub(super) fn source(source: Source<RunEvent>) -> Arc<Self> {
+    pub(super) fn for_stream(source: Source<RunEvent>) -> Arc<Self> {
         Arc::new(Self(Mutex::new(ReplyChannel::Source {
             source: Some(source),
             waiting: VecDeque::new(),
@@ -80,7 +80,11 @@ impl RunCaller {
     }
 
     /// Sends the result of a run. Waits for a slow reader of a stream for at most `patience`.
-    pub(super) async fn end(&self, outcome: Result<(Value, bool), CodeError>, patience: Duration) {
+    pub(super) async fn finish(
+        &self,
+        outcome: Result<(Value, bool), CodeError>,
+        max_wait: Duration,
+    ) {
         let finish = |output| {
             outcome.map(|(value, fresh)| RunResult {
                 value,
@@ -98,14 +102,14 @@ impl RunCaller {
             }
             ReplyChannel::Source { source, waiting } => {
                 waiting.push_back(RunEvent::Ended(finish(Vec::new())));
-                flush(source, waiting);
+                flush_events(source, waiting);
             }
         }
-        let checks = patience.as_millis() / CHECK_INTERVAL.as_millis();
+        let checks = max_wait.as_millis() / CHECK_INTERVAL.as_millis();
         for _ in 0..checks {
             let done = match &*self.0.lock() {
                 ReplyChannel::Source { source, waiting } => {
-                    waiting.is_empty() || readers(source) == 0
+                    waiting.is_empty() || reader_count(source) == 0
                 }
                 ReplyChannel::Reply { .. } => true,
             };
@@ -128,10 +132,10 @@ impl RunCaller {
 
 impl RunCaller {
     /// Sends an item to the follower of the run.
-    pub(super) fn tell(&self, told: RunEvent) {
+    pub(super) fn send_event(&self, told: RunEvent) {
         if let ReplyChannel::Source { source, waiting } = &mut *self.0.lock() {
             waiting.push_back(told);
-            flush(source, waiting);
+            flush_events(source, waiting);
         }
     }
 }
@@ -139,10 +143,10 @@ impl RunCaller {
 impl RunOwner for RunCaller {
     fn is_wanted(&self) -> bool {
         match &*self.0.lock() {
-            ReplyChannel::Reply { reply, told, .. } => {
-                *told || reply.as_ref().is_some_and(Reply::is_waiting)
-            }
-            ReplyChannel::Source { source, .. } => readers(source) > 0,
+            ReplyChannel::Reply {
+                reply, was_tell, ..
+            } => *was_tell || reply.as_ref().is_some_and(Reply::is_waiting),
+            ReplyChannel::Source { source, .. } => reader_count(source) > 0,
         }
     }
 
@@ -150,12 +154,12 @@ impl RunOwner for RunCaller {
         if let ReplyChannel::Reply { output, .. } = &mut *self.0.lock() {
             return output.push(line);
         }
-        self.tell(RunEvent::Line(line));
+        self.send_event(RunEvent::Line(line));
     }
 
     fn flush(&self) {
         if let ReplyChannel::Source { source, waiting } = &mut *self.0.lock() {
-            flush(source, waiting);
+            flush_events(source, waiting);
         }
     }
 }
@@ -171,11 +175,11 @@ async fn until_unwanted(owner: &dyn RunOwner) {
     }
 }
 
-fn readers(source: &Option<Source<RunEvent>>) -> usize {
+fn reader_count(source: &Option<Source<RunEvent>>) -> usize {
     source.as_ref().map_or(0, |source| source.info().readers)
 }
 
-fn flush(source: &mut Option<Source<RunEvent>>, waiting: &mut VecDeque<RunEvent>) {
+fn flush_events(source: &mut Option<Source<RunEvent>>, waiting: &mut VecDeque<RunEvent>) {
     let Some(source) = source else { return };
     while let Some(told) = waiting.pop_front() {
         match source.try_send(told) {
@@ -212,14 +216,14 @@ impl CodeHost for RunHost {
 
 /// Performs a step in a realm. The step is cancelled when its result is no longer wanted, and fails
 /// once the deadline has passed.
-pub(crate) async fn run(
+pub(crate) async fn run_step(
     realm: &mut dyn CodeRealm,
     step: CodeStep<'_>,
     functions: &GrantedFunctions,
     limits: &CodeLimits,
     owner: &Arc<dyn RunOwner>,
 ) -> Result<Option<String>, CodeError> {
-    let names = functions.names();
+    let names = functions.declarations();
     let host = Box::new(RunHost {
         owner: Arc::clone(owner),
         functions: functions.clone(),
@@ -229,14 +233,14 @@ pub(crate) async fn run(
         biased;
         outcome = running => outcome,
         () = until_unwanted(&**owner) => Err(CodeError::Cancelled),
-        () = tokio::time::sleep(limits.deadline) => Err(limits.passed(CodeLimit::Deadline, None)),
+        () = tokio::time::sleep(limits.deadline) => Err(limits.exceeded(CodeLimit::Deadline, None)),
     }
 }
 
 /// Parses the result of a step.
-pub(crate) fn value(json: Option<String>) -> Result<Value, CodeError> {
+pub(crate) fn parse_value(json: Option<String>) -> Result<Value, CodeError> {
     match json {
         None => Ok(Value::Null),
-        Some(json) => read_json(&json).map_err(CodeError::Value),
+        Some(json) => parse_json(&json).map_err(CodeError::InvalidValue),
     }
 }

@@ -157,12 +157,12 @@ impl CodeLimits {
     }
 
     /// Builds the error for a run that passed a limit, with the amount used if it is known.
-    pub(crate) fn passed(&self, limit: CodeLimit, used: Option<u64>) -> CodeError {
+    pub(crate) fn exceeded(&self, limit: CodeLimit, used: Option<u64>) -> CodeError {
         CodeError::Limit(ExceededLimit::new(limit, self.value(limit), used))
     }
 
     /// Tightens the limits by a budget.
-    pub(crate) fn within(mut self, budget: &CodeBudget) -> Self {
+    pub(crate) fn tightened_by(mut self, budget: &CodeBudget) -> Self {
         fn least<T: Ord>(limit: &mut T, wanted: Option<T>) {
             if let Some(wanted) = wanted
                 && wanted < *limit

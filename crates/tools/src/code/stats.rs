@@ -37,7 +37,7 @@ impl CodeWatch {
         BTreeMap::from([("execute", execute)])
     }
 
-    pub(super) fn tell(&self, usage: CodeUsage) {
+    pub(super) fn set(&self, usage: CodeUsage) {
         *self.0.lock() = usage;
     }
 }

@@ -12,7 +12,7 @@ use tokio::sync::Mutex as AsyncMutex;
 
 use super::error::{CodeError, LimitOrigin, ThrownValue};
 use super::functions::GrantedFunctions;
-use super::run::{InternalOwner, RunOwner, run, value};
+use super::run::{InternalOwner, RunOwner, parse_value, run_step};
 use super::sandbox::{CodeRealm, CodeStep, Sandbox};
 use super::spec::CodeLimits;
 
@@ -50,30 +50,31 @@ impl TypeStripper {
         if let Some(cached) = self.cache.lock().get(code) {
             return Ok(Arc::clone(cached));
         }
-        let mut place = self.realm.lock().await;
-        let mut realm = match place.take() {
+        let mut cached_realm = self.realm.lock().await;
+        let mut realm = match cached_realm.take() {
             Some(realm) => realm,
-            None => self.realm().await?,
+            None => self.load_realm().await?,
         };
         let arguments = serde_json::Value::from(vec![code]).to_string();
         let step = CodeStep::Call {
             function: "strip",
             arguments: &arguments,
         };
-        let stripped = run(
+        let stripped = run_step(
             &mut *realm,
             step,
             &GrantedFunctions::new(),
-            &limits(),
+            &stripper_limits(),
             owner,
         )
         .await;
         if !realm.is_lost() {
-            *place = Some(realm);
+            *cached_realm = Some(realm);
         }
-        drop(place);
-        let stripped = stripped.map_err(|error| error.within(&limits(), LimitOrigin::Types))?;
-        let stripped: Arc<str> = match value(stripped)? {
+        drop(cached_realm);
+        let stripped = stripped
+            .map_err(|error| error.with_origin(&stripper_limits(), LimitOrigin::TypeStripper))?;
+        let stripped: Arc<str> = match parse_value(stripped)? {
             serde_json::Value::String(text) => text.into(),
             _ => return Err(thrown("the parser returned no text")),
         };
@@ -87,8 +88,8 @@ impl TypeStripper {
         Ok(stripped)
     }
 
-    async fn realm(&self) -> Result<Box<dyn CodeRealm>, CodeError> {
-        let limits = limits();
+    async fn load_realm(&self) -> Result<Box<dyn CodeRealm>, CodeError> {
+        let limits = stripper_limits();
         let mut realm = self.sandbox.realm(limits.memory).await?;
         let step = CodeStep::Script {
             name: "typescript.js",
@@ -96,7 +97,7 @@ impl TypeStripper {
         };
         let none = GrantedFunctions::new();
         let internal: Arc<dyn RunOwner> = Arc::new(InternalOwner);
-        run(&mut *realm, step, &none, &limits, &internal).await?;
+        run_step(&mut *realm, step, &none, &limits, &internal).await?;
         Ok(realm)
     }
 }
@@ -109,7 +110,7 @@ fn thrown(message: &str) -> CodeError {
 }
 
 /// The limits of the parser.
-fn limits() -> CodeLimits {
+fn stripper_limits() -> CodeLimits {
     CodeLimits {
         time: Duration::from_secs(5),
         memory: 48 << 20,

@@ -29,11 +29,11 @@ pub(super) type StopCheck<'a> = &'a dyn Fn() -> bool;
 pub(super) struct Disk {
     pub(super) root: Dir,
     /// The absolute path, with links resolved.
-    pub(super) name: PathBuf,
+    pub(super) root_path: PathBuf,
     pub(super) read_only: bool,
     pub(super) limits: FileLimits,
     /// Number of directory entries that were looked at, over all incarnations.
-    pub(super) looked: Arc<AtomicU64>,
+    pub(super) scanned: Arc<AtomicU64>,
     pub(super) sweeps: TempFileSweeps,
     /// Shared by all incarnations, so additions by earlier ones still count.
     used: Arc<Mutex<QuotaAmount>>,
@@ -81,24 +81,24 @@ impl Disk {
         let root = Dir::open_ambient_dir(&name, ambient_authority())?;
         Ok(Self {
             root,
-            name,
+            root_path: name,
             read_only: spec.read_only,
             limits: spec.limits,
-            looked: spec.watch.looked(),
+            scanned: spec.watch.scanned(),
             sweeps: TempFileSweeps::default(),
             used: spec.watch.used(),
         })
     }
 
     /// Measures the contents of a directory, looking at no more than `left` entries.
-    fn count(&self, dir: &Dir, level: usize, left: &mut usize) -> io::Result<TreeSize> {
+    fn measure_contents(&self, dir: &Dir, level: usize, left: &mut usize) -> io::Result<TreeSize> {
         let mut sum = TreeSize::default();
         for entry in dir.entries()? {
             if *left == 0 {
                 break;
             }
             *left -= 1;
-            self.looked.fetch_add(1, Ordering::Relaxed);
+            self.scanned.fetch_add(1, Ordering::Relaxed);
             let entry = entry?;
             let Ok(metadata) = entry.metadata() else {
                 continue; // Another process removed it meanwhile.
@@ -110,13 +110,16 @@ impl Disk {
                 if level <= self.limits.depth
                     && let Ok(dir) = entry.open_dir()
                 {
-                    below = self.count(&dir, level + 1, left)?;
+                    below = self.measure_contents(&dir, level + 1, left)?;
                 }
                 sum.amount.entries += below.amount.entries;
                 sum.amount.bytes = sum.amount.bytes.saturating_add(below.amount.bytes);
                 sum.height = sum.height.max(below.height + 1);
             } else {
-                sum.amount.bytes = sum.amount.bytes.saturating_add(freed(&metadata));
+                sum.amount.bytes = sum
+                    .amount
+                    .bytes
+                    .saturating_add(reclaimable_bytes(&metadata));
             }
         }
         Ok(sum)
@@ -127,10 +130,10 @@ impl Disk {
         let metadata = dir.symlink_metadata(name)?;
         let mut sum = TreeSize::default();
         if metadata.is_dir() {
-            sum = self.count(&dir.open_dir(name)?, 0, &mut self.limits.scan.clone())?;
+            sum = self.measure_contents(&dir.open_dir(name)?, 0, &mut self.limits.scan.clone())?;
             sum.height += 1;
         } else {
-            sum.amount.bytes = freed(&metadata);
+            sum.amount.bytes = reclaimable_bytes(&metadata);
         }
         sum.amount.entries += 1;
         Ok(sum)
@@ -138,7 +141,7 @@ impl Disk {
 
     /// Validates a path.
     pub(super) fn rooted<'a>(&self, given: &'a GivenPath<'_>) -> Result<RootedPath<'a>, FileError> {
-        RootedPath::new(given, &self.name, &self.limits)
+        RootedPath::new(given, &self.root_path, &self.limits)
     }
 
     /// Validates a path that will be written to.
@@ -155,7 +158,7 @@ impl Disk {
 
     /// The absolute path of a rooted path, for display.
     pub(super) fn absolute(&self, rooted: RootedPath<'_>) -> PathBuf {
-        self.name.join(rooted.path).components().collect()
+        self.root_path.join(rooted.path).components().collect()
     }
 
     /// Opens a regular file. Does not block on a FIFO, and refuses devices.
@@ -205,14 +208,14 @@ impl Disk {
         rooted: RootedPath<'_>,
     ) -> Result<(), FileError> {
         let (used, limits) = (self.used(), &self.limits);
-        let is_beyond = |more: u64, used: u64, most| more > 0 && used.saturating_add(more) > most;
+        let is_beyond = |more: u64, used: u64, limit| more > 0 && used.saturating_add(more) > limit;
         if is_beyond(more.entries, used.entries, limits.entries) {
-            let (most, wanted) = (limits.entries, more.entries);
-            return Err(rooted.over_limit(FileRule::Entries, most, used.entries, wanted));
+            let (limit, wanted) = (limits.entries, more.entries);
+            return Err(rooted.over_limit(FileRule::Entries, limit, used.entries, wanted));
         }
-        if is_beyond(more.bytes, used.bytes, limits.octets) {
-            let (most, wanted) = (limits.octets, more.bytes);
-            return Err(rooted.over_limit(FileRule::Octets, most, used.bytes, wanted));
+        if is_beyond(more.bytes, used.bytes, limits.bytes) {
+            let (limit, wanted) = (limits.bytes, more.bytes);
+            return Err(rooted.over_limit(FileRule::Bytes, limit, used.bytes, wanted));
         }
         Ok(())
     }
@@ -229,7 +232,7 @@ impl Disk {
 }
 
 /// Number of bytes freed by removing an entry: none if the file has another link.
-pub(super) fn freed(metadata: &cap_std::fs::Metadata) -> u64 {
+pub(super) fn reclaimable_bytes(metadata: &cap_std::fs::Metadata) -> u64 {
     use cap_std::fs::MetadataExt as _;
     match metadata.is_file() && metadata.nlink() == 1 {
         true => metadata.len(),
@@ -238,7 +241,7 @@ pub(super) fn freed(metadata: &cap_std::fs::Metadata) -> u64 {
 }
 
 /// Converts a file type to an entry kind.
-pub(super) fn kind(file_type: FileType) -> EntryKind {
+pub(super) fn entry_kind(file_type: FileType) -> EntryKind {
     if file_type.is_file() {
         EntryKind::File
     } else if file_type.is_dir() {
@@ -252,6 +255,6 @@ pub(super) fn kind(file_type: FileType) -> EntryKind {
 
 /// Returns `true` if a file may be written in place: with a second link it may belong to somebody
 /// else.
-pub(super) fn is_alone(metadata: &fs::Metadata) -> bool {
+pub(super) fn has_single_link(metadata: &fs::Metadata) -> bool {
     metadata.nlink() == 1
 }

@@ -26,14 +26,14 @@ impl Disk {
             at: error.valid_up_to(),
         })?;
         let mut after = before.to_owned();
-        let mut places = 0;
+        let mut replacements = 0;
         for (number, change) in edit.changes.iter().enumerate() {
-            let times = times(&after, change);
+            let times = count_matches(&after, change);
             if times == 0 || (times > 1 && !change.all) {
                 return Err(FileError::NotOnce {
                     path: edit.path.clone(),
                     edit: number,
-                    times,
+                    matches: times,
                 });
             }
             let kept = after.len() - change.old.len() * times;
@@ -42,11 +42,11 @@ impl Disk {
                 return Err(rooted.over_limit(FileRule::Size, self.limits.file, 0, grown as u64));
             }
             after = after.replace(&change.old, &change.new);
-            places += times;
+            replacements += times;
         }
         let mut config = TextDiff::configure();
         // An exact diff of two long texts with little in common takes quadratic time.
-        let config = config.timeout(PATIENCE);
+        let config = config.timeout(DIFF_TIMEOUT);
         let header = match is_plain(&edit.path) {
             true => edit.path.clone(),
             false => file_uri(&self.absolute(rooted)),
@@ -60,15 +60,15 @@ impl Disk {
         if !edit.dry_run && before != after {
             self.replace(rooted, after.as_bytes(), SyncToDisk::No)?;
         }
-        Ok(EditOutcome { places, diff })
+        Ok(EditOutcome { replacements, diff })
     }
 }
 
 /// Time limit for the search for the shortest diff.
-const PATIENCE: Duration = Duration::from_millis(100);
+const DIFF_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Counts the matches of a change in the text. An empty `old` matches nowhere.
-fn times(text: &str, change: &TextChange) -> usize {
+fn count_matches(text: &str, change: &TextChange) -> usize {
     if change.old.is_empty() {
         return 0;
     }

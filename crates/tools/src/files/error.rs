@@ -11,7 +11,7 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum FileError {
     /// A rule forbids the call; nothing was changed.
-    #[error("`{path}` {} (rule: {})", .rule.says(), .rule.name())]
+    #[error("`{path}` {} (rule: {})", .rule.message(), .rule.name())]
     Refused {
         /// The path.
         path: String,
@@ -19,14 +19,14 @@ pub enum FileError {
         rule: FileRule,
     },
     /// A limit forbids the call; nothing was changed.
-    #[error("`{path}` {} (rule: {})", .rule.says_of(*.most, *.used, *.wanted), .rule.name())]
+    #[error("`{path}` {} (rule: {})", .rule.limit_message(*.limit, *.used, *.wanted), .rule.name())]
     Limit {
         /// The path.
         path: String,
         /// The rule that sets the limit.
         rule: FileRule,
         /// The limit, in bytes or entries.
-        most: u64,
+        limit: u64,
         /// The amount already used.
         used: u64,
         /// The additional amount requested.
@@ -71,28 +71,28 @@ pub enum FileError {
         at: usize,
     },
     /// The text to replace does not occur exactly once.
-    #[error("`{path}`: edit {edit} matches {times} times instead of once")]
+    #[error("`{path}`: edit {edit} matches {matches} times instead of once")]
     NotOnce {
         /// The file.
         path: String,
         /// Index of the edit, from 0.
         edit: usize,
         /// Number of matches.
-        times: usize,
+        matches: usize,
     },
     /// A pattern is invalid.
-    #[error("invalid pattern `{pattern}`: {why}")]
-    Pattern {
+    #[error("invalid pattern `{pattern}`: {reason}")]
+    InvalidPattern {
         /// The pattern as given.
         pattern: String,
         /// The reason.
-        why: String,
+        reason: String,
     },
     /// The arguments exclude one another, or are incomplete.
-    #[error("{what}")]
-    Arguments {
+    #[error("{message}")]
+    InvalidArguments {
         /// A description of the problem and the remedy.
-        what: &'static str,
+        message: &'static str,
     },
     /// The caller gave up, or the actor ended.
     #[error("`{path}`: cancelled")]
@@ -130,8 +130,8 @@ pub enum FileRule {
     Root,
     /// One call reads or writes at most [`file`](super::FileLimits::file) bytes.
     Size,
-    /// Calls add at most [`octets`](super::FileLimits::octets) bytes below the root.
-    Octets,
+    /// Calls add at most [`bytes`](super::FileLimits::bytes) bytes below the root.
+    Bytes,
     /// Calls add at most [`entries`](super::FileLimits::entries) entries below the root.
     Entries,
     /// A directory with more than [`scan`](super::FileLimits::scan) entries is not listed.
@@ -153,7 +153,7 @@ impl FileRule {
         Self::ReadOnly,
         Self::Root,
         Self::Size,
-        Self::Octets,
+        Self::Bytes,
         Self::Entries,
         Self::Scan,
         Self::Depth,
@@ -172,7 +172,7 @@ impl FileRule {
             Self::ReadOnly => "read-only",
             Self::Root => "root",
             Self::Size => "size",
-            Self::Octets => "octets",
+            Self::Bytes => "octets",
             Self::Entries => "entries",
             Self::Scan => "scan",
             Self::Depth => "depth",
@@ -181,7 +181,7 @@ impl FileRule {
     }
 
     /// The message of a violation, which continues a sentence that begins with the path.
-    const fn says(self) -> &'static str {
+    const fn message(self) -> &'static str {
         match self {
             Self::Outside => "leads outside the root",
             Self::Absolute => "is absolute and not below the root",
@@ -199,7 +199,7 @@ impl FileRule {
             }
             Self::Root => "is the root itself",
             Self::Size => "is larger than one call reads or writes",
-            Self::Octets => "would exceed the limit of bytes",
+            Self::Bytes => "would exceed the limit of bytes",
             Self::Entries => "would exceed the limit of entries",
             Self::Scan => "has more entries than one call lists",
             Self::Depth => "is nested too deeply: use a path with fewer levels",
@@ -210,52 +210,52 @@ impl FileRule {
     }
 
     /// The message for a limit, with the amounts and a remedy.
-    fn says_of(self, most: u64, used: u64, wanted: u64) -> String {
+    fn limit_message(self, limit: u64, used: u64, wanted: u64) -> String {
         let quota = |key: &str, unit: &str| {
             format!(
-                "needs {wanted} more {unit}, but {used} of the limit of {most} added below this \
+                "needs {wanted} more {unit}, but {used} of the limit of {limit} added below this \
                  directory are used: delete unneeded files, or {}",
-                raise(key)
+                raise_limit_advice(key)
             )
         };
         match self {
             Self::Size if used > 0 => format!(
-                "is {wanted} bytes, but {used} of the {most} bytes of one call are used: read \
+                "is {wanted} bytes, but {used} of the {limit} bytes of one call are used: read \
                  fewer files at a time, or {}",
-                raise("file")
+                raise_limit_advice("file")
             ),
             Self::Size => format!(
-                "is {wanted} bytes, but one call reads or writes at most {most}: read it in parts \
+                "is {wanted} bytes, but one call reads or writes at most {limit}: read it in parts \
                  (first or last lines, an offset and a length), append in parts, or {}",
-                raise("file")
+                raise_limit_advice("file")
             ),
-            Self::Octets => quota("octets", "bytes"),
+            Self::Bytes => quota("octets", "bytes"),
             Self::Entries => quota("entries", "entries"),
             Self::Scan => format!(
-                "has more than the {most} entries that one call examines: {}",
-                raise("scan")
+                "has more than the {limit} entries that one call examines: {}",
+                raise_limit_advice("scan")
             ),
             Self::Depth => format!(
-                "has {wanted} levels, limit is {most}: use a path with fewer, or {}",
-                raise("depth")
+                "has {wanted} levels, limit is {limit}: use a path with fewer, or {}",
+                raise_limit_advice("depth")
             ),
             Self::Name => format!(
-                "is {wanted} bytes long, limit is {most}: use a shorter path, or {}",
-                raise("path")
+                "is {wanted} bytes long, limit is {limit}: use a shorter path, or {}",
+                raise_limit_advice("path")
             ),
-            rule => rule.says().to_owned(),
+            rule => rule.message().to_owned(),
         }
     }
 }
 
 /// Advice on how to raise a limit.
-pub(super) fn raise(key: &str) -> String {
+pub(super) fn raise_limit_advice(key: &str) -> String {
     format!("raise `{key}` in [[tools.files]] or with --limit {key}=N")
 }
 
 impl FileError {
     /// Converts an error of the system for a path.
-    pub(super) fn of(error: &io::Error, path: &str) -> Self {
+    pub(super) fn from_io(error: &io::Error, path: &str) -> Self {
         let path = path.to_owned();
         // cap-std itself reports an escape from the directory this way, without an OS error number.
         if error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none() {
@@ -298,8 +298,8 @@ impl FileError {
             Self::NotEmpty { .. } => "not-empty",
             Self::NotText { .. } => "not-text",
             Self::NotOnce { .. } => "not-once",
-            Self::Pattern { .. } => "pattern",
-            Self::Arguments { .. } => "arguments",
+            Self::InvalidPattern { .. } => "pattern",
+            Self::InvalidArguments { .. } => "arguments",
             Self::Cancelled { .. } => "cancelled",
             Self::Io { .. } => "io",
         }
@@ -314,15 +314,18 @@ impl FileError {
     pub fn to_fault(&self) -> Fault {
         let code = match self {
             Self::Refused { .. } | Self::Limit { .. } => FaultCode::Refused,
-            Self::Pattern { .. } | Self::Arguments { .. } => FaultCode::BadRequest,
+            Self::InvalidPattern { .. } | Self::InvalidArguments { .. } => FaultCode::BadRequest,
             Self::Cancelled { .. } => FaultCode::Cancelled,
             _ => FaultCode::Failed,
         };
         let details = match self {
             Self::Limit {
-                most, used, wanted, ..
+                limit,
+                used,
+                wanted,
+                ..
             } => json!({
-                "reason": self.name(), "most": most, "used": used, "wanted": wanted,
+                "reason": self.name(), "most": limit, "used": used, "wanted": wanted,
             }),
             _ => json!({ "reason": self.name() }),
         };

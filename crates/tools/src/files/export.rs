@@ -41,24 +41,24 @@ impl Files {
         let many = |outcome: <ReadManyRequest as Request>::Reply| {
             let outcomes = outcome.map_err(|error| error.to_fault())?;
             let items = outcomes.into_iter().map(|outcome| match outcome {
-                Ok(octets) => text_or_base64(&octets),
+                Ok(bytes) => text_or_base64(&bytes),
                 Err(error) => json!({ "error": error.to_fault().to_json() }),
             });
             Payload::from_json(&items.collect::<Vec<_>>())
         };
         let media = |outcome: Result<MediaFile, FileError>| {
-            let MediaFile { mime, octets } = outcome.map_err(|error| error.to_fault())?;
-            Payload::from_json(&json!({ "mime": mime, "base64": STANDARD.encode(octets) }))
+            let MediaFile { mime, bytes } = outcome.map_err(|error| error.to_fault())?;
+            Payload::from_json(&json!({ "mime": mime, "base64": STANDARD.encode(bytes) }))
         };
-        let octets = |outcome: Result<Bytes, FileError>| {
-            let octets = outcome.map_err(|error| error.to_fault())?;
-            Ok(Payload::new(ContentType::Bytes, octets))
+        let bytes = |outcome: Result<Bytes, FileError>| {
+            let bytes = outcome.map_err(|error| error.to_fault())?;
+            Ok(Payload::new(ContentType::Bytes, bytes))
         };
         let write = |payload: &Payload| payload.decode::<WritePayload>()?.write();
         let append = |payload: &Payload| payload.decode::<WritePayload>()?.append();
         let export = Export::new()
-            .ask_with("read", Payload::decode::<ReadRequest>, octets)
-            .ask_with("read-lines", Payload::decode::<ReadLinesRequest>, octets)
+            .ask_with("read", Payload::decode::<ReadRequest>, bytes)
+            .ask_with("read-lines", Payload::decode::<ReadLinesRequest>, bytes)
             .ask_with("read-many", Payload::decode::<ReadManyRequest>, many)
             .ask_with("media", Payload::decode::<ReadMediaRequest>, media)
             .ask_with("write", write, plain)
@@ -115,7 +115,7 @@ struct WritePayload {
 impl WritePayload {
     fn write(self) -> Result<WriteRequest, Fault> {
         Ok(WriteRequest {
-            octets: decode(self.text, self.base64)?,
+            bytes: decode(self.text, self.base64)?,
             path: self.path,
             mode: self.mode.unwrap_or_default(),
         })
@@ -126,7 +126,7 @@ impl WritePayload {
             return Err(bad("`append` does not accept `mode`"));
         }
         Ok(AppendRequest {
-            octets: decode(self.text, self.base64)?,
+            bytes: decode(self.text, self.base64)?,
             path: self.path,
         })
     }
@@ -136,7 +136,7 @@ fn decode(text: Option<String>, base64: Option<String>) -> Result<Bytes, Fault> 
     match (text, base64) {
         (Some(text), None) => Ok(text.into()),
         (None, Some(base64)) => match STANDARD.decode(base64) {
-            Ok(octets) => Ok(octets.into()),
+            Ok(bytes) => Ok(bytes.into()),
             Err(error) => Err(bad(&format!("`base64`: {error}"))),
         },
         _ => Err(bad("needs either `text` or `base64`")),
@@ -147,9 +147,9 @@ fn bad(what: &str) -> Fault {
     Fault::new(FaultCode::BadRequest, format!("payload: {what}"))
 }
 
-fn text_or_base64(octets: &[u8]) -> Value {
-    match std::str::from_utf8(octets) {
+fn text_or_base64(bytes: &[u8]) -> Value {
+    match std::str::from_utf8(bytes) {
         Ok(text) => json!({ "text": text }),
-        Err(_) => json!({ "base64": STANDARD.encode(octets) }),
+        Err(_) => json!({ "base64": STANDARD.encode(bytes) }),
     }
 }

@@ -34,7 +34,7 @@ impl LinePattern {
             .size_limit(MAX_COMPILED_PATTERN);
         Ok(Self {
             regex: builder.build()?,
-            in_chunks: !has_other_ends(text),
+            in_chunks: !may_match_text_ends(text),
         })
     }
 }
@@ -44,7 +44,7 @@ const MAX_COMPILED_PATTERN: usize = 1 << 20;
 
 /// Returns `true` if a pattern may refer to the ends of the text instead of the ends of a line.
 /// Errs on the side of `true`.
-fn has_other_ends(pattern: &str) -> bool {
+fn may_match_text_ends(pattern: &str) -> bool {
     let switches_off = |group: &str| {
         let flags = group.split([':', ')', '<']).next();
         flags.is_some_and(|flags| flags.contains('-'))
@@ -84,7 +84,7 @@ pub(super) struct ScanResult {
     /// Number of bytes read.
     pub(super) read: u64,
     /// `true` if a line was so long that it was searched in pieces.
-    pub(super) has_long: bool,
+    pub(super) has_long_lines: bool,
     pub(super) ended: ScanEnd,
 }
 
@@ -92,17 +92,17 @@ pub(super) struct ScanResult {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ScanEnd {
     /// The whole text was scanned.
-    End,
+    EndOfText,
     /// The text contains a NUL, so it is binary.
     Binary,
     /// The caller wants no more lines.
-    Enough,
+    CallerDone,
     /// The search was cancelled.
-    Stopped,
+    Cancelled,
 }
 
 /// Takes the number and the text of a matching line. Returns `true` to go on.
-pub(super) type TakeLine<'a> = &'a mut dyn FnMut(u64, String) -> bool;
+pub(super) type OnMatch<'a> = &'a mut dyn FnMut(u64, String) -> bool;
 
 /// A scanner that reuses its buffer for one file after another.
 #[derive(Debug, Default)]
@@ -117,20 +117,20 @@ impl Scanner {
         &mut self,
         pattern: &LinePattern,
         mut source: impl Read,
-        take: TakeLine<'_>,
+        take: OnMatch<'_>,
         stop: StopCheck<'_>,
     ) -> io::Result<ScanResult> {
         self.buffer.resize(self.sizes.chunk, 0);
         let mut lines = TextScan {
             pattern,
-            take,
+            on_match: take,
             number: 1,
-            begun: None,
+            long_line: None,
         };
-        let (mut held, mut read, mut has_long) = (0, 0, false);
+        let (mut held, mut read, mut has_long_lines) = (0, 0, false);
         let ended = loop {
             if stop() {
-                break ScanEnd::Stopped;
+                break ScanEnd::Cancelled;
             }
             if held == self.buffer.len() {
                 let longer = (held * 2).min(self.sizes.line.max(self.sizes.chunk));
@@ -149,20 +149,20 @@ impl Scanner {
                 (0, None) => held, // At the end of the text, the last line may lack a terminator.
                 _ => memrchr(b'\n', &self.buffer[..text]).map_or(0, |at| at + 1),
             };
-            if !lines.chunk(&self.buffer[..whole]) {
-                break ScanEnd::Enough;
+            if !lines.search_chunk(&self.buffer[..whole]) {
+                break ScanEnd::CallerDone;
             }
             if zero.is_some() {
                 break ScanEnd::Binary;
             }
             if more == 0 {
-                break ScanEnd::End;
+                break ScanEnd::EndOfText;
             }
             let mut done = whole;
             if whole == 0 && held >= self.sizes.line {
-                has_long = true;
-                if !lines.piece(&self.buffer[..held]) {
-                    break ScanEnd::Enough;
+                has_long_lines = true;
+                if !lines.search_piece(&self.buffer[..held]) {
+                    break ScanEnd::CallerDone;
                 }
                 done = held - self.sizes.overlap.min(held / 2);
             }
@@ -171,7 +171,7 @@ impl Scanner {
         };
         Ok(ScanResult {
             read,
-            has_long,
+            has_long_lines,
             ended,
         })
     }
@@ -180,25 +180,25 @@ impl Scanner {
 /// The state of a scan of one text.
 struct TextScan<'a> {
     pattern: &'a LinePattern,
-    take: TakeLine<'a>,
+    on_match: OnMatch<'a>,
     /// Number of the next line, or of the long line in progress.
     number: u64,
     /// `Some` within a long line that is searched in pieces; `true` if it has matched.
-    begun: Option<bool>,
+    long_line: Option<bool>,
 }
 
 impl TextScan<'_> {
     /// Searches whole lines. Returns `true` to go on.
-    fn chunk(&mut self, mut chunk: &[u8]) -> bool {
+    fn search_chunk(&mut self, mut chunk: &[u8]) -> bool {
         if chunk.is_empty() {
             return true;
         }
-        if self.begun.is_some() {
+        if self.long_line.is_some() {
             let (line, rest) = chunk.split_at(end_of_line(chunk, 0));
-            if !self.piece(line) {
+            if !self.search_piece(line) {
                 return false;
             }
-            self.begun = None;
+            self.long_line = None;
             self.number += 1;
             chunk = rest;
         }
@@ -220,10 +220,10 @@ impl TextScan<'_> {
             } else {
                 (at, end_of_line(chunk, at))
             };
-            self.number += count(&chunk[at..from]);
-            match self.found(&chunk[from..end], 0) {
+            self.number += count_line_feeds(&chunk[at..from]);
+            match self.matching_excerpt(&chunk[from..end], 0) {
                 Some(text) => {
-                    if !(self.take)(self.number, text) {
+                    if !(self.on_match)(self.number, text) {
                         return false;
                     }
                 }
@@ -232,27 +232,27 @@ impl TextScan<'_> {
             self.number += 1;
             at = end;
         }
-        self.number += count(&chunk[at..]);
+        self.number += count_line_feeds(&chunk[at..]);
         true
     }
 
     /// Searches a piece of a long line. Returns `true` to go on. A line is reported once.
-    fn piece(&mut self, piece: &[u8]) -> bool {
+    fn search_piece(&mut self, piece: &[u8]) -> bool {
         // A later piece starts in the middle of the line, so `^` must not match at its first byte.
-        let (from, is_found) = match self.begun {
+        let (from, is_found) = match self.long_line {
             None => (0, false),
             Some(is_found) => (1, is_found),
         };
         let text = match is_found {
             true => None,
-            false => self.found(piece, from),
+            false => self.matching_excerpt(piece, from),
         };
-        self.begun = Some(is_found || text.is_some());
-        text.is_none_or(|text| (self.take)(self.number, text))
+        self.long_line = Some(is_found || text.is_some());
+        text.is_none_or(|text| (self.on_match)(self.number, text))
     }
 
     /// Returns the excerpt to show if the line matches.
-    fn found(&self, line: &[u8], from: usize) -> Option<String> {
+    fn matching_excerpt(&self, line: &[u8], from: usize) -> Option<String> {
         let mut line = line;
         while let [rest @ .., b'\n' | b'\r'] = line {
             line = rest;
@@ -271,7 +271,7 @@ fn end_of_line(chunk: &[u8], from: usize) -> usize {
 }
 
 /// Number of line ends.
-fn count(chunk: &[u8]) -> u64 {
+fn count_line_feeds(chunk: &[u8]) -> u64 {
     memchr_iter(b'\n', chunk).count() as u64
 }
 
@@ -325,9 +325,9 @@ mod tests {
             .expect("memory can be read");
         assert_eq!(
             (scanned.ended, scanned.read),
-            (ScanEnd::End, text.len() as u64)
+            (ScanEnd::EndOfText, text.len() as u64)
         );
-        (found, scanned.has_long)
+        (found, scanned.has_long_lines)
     }
 
     /// Returns the numbers of the lines that match, each searched alone.
@@ -369,8 +369,8 @@ mod tests {
             chunk in 1_usize..32,
         ) {
             let pattern = LinePattern::new(PATTERNS[which]).expect("it is one");
-            let (found, has_long) = scanned(&pattern, text.as_bytes(), chunk);
-            if !has_long {
+            let (found, has_long_lines) = scanned(&pattern, text.as_bytes(), chunk);
+            if !has_long_lines {
                 prop_assert_eq!(found, one_by_one(&pattern, text.as_bytes()));
             }
         }
@@ -383,8 +383,8 @@ mod tests {
         for before in 0..100 {
             let line = "x".repeat(before) + "needle" + &"y".repeat(100);
             let text = format!("first\n{line}\nneedle\n{line}needle");
-            let (found, has_long) = scanned(&pattern, text.as_bytes(), 8);
-            assert_eq!((found, has_long), (vec![2, 3, 4], true), "{before}");
+            let (found, has_long_lines) = scanned(&pattern, text.as_bytes(), 8);
+            assert_eq!((found, has_long_lines), (vec![2, 3, 4], true), "{before}");
             let (found, _) = scanned(&begins, text.as_bytes(), 8);
             let lines = if before == 0 { vec![] } else { vec![2, 4] };
             assert_eq!(found, lines, "{before}");

@@ -64,7 +64,7 @@ pub struct MediaFile {
     /// The media type, such as `image/png`; `application/octet-stream` if the name does not tell.
     pub mime: String,
     /// The contents.
-    pub octets: Bytes,
+    pub bytes: Bytes,
 }
 
 /// The way to replace a file.
@@ -74,7 +74,7 @@ pub struct MediaFile {
 pub enum WriteMode {
     /// Overwrites the file in place. A concurrent reader may see a partial write.
     #[default]
-    Inplace,
+    InPlace,
     /// Replaces the file with a new one: a concurrent reader sees either the old or the new
     /// contents.
     Atomic,
@@ -88,18 +88,18 @@ pub struct WriteRequest {
     /// The path of the file.
     pub path: String,
     /// The new contents.
-    pub octets: Bytes,
+    pub bytes: Bytes,
     /// The way to replace an existing file.
     pub mode: WriteMode,
 }
 
 impl WriteRequest {
     /// Creates a request that writes in place.
-    pub fn new(path: impl Into<String>, octets: impl Into<Bytes>) -> Self {
+    pub fn new(path: impl Into<String>, bytes: impl Into<Bytes>) -> Self {
         Self {
             path: path.into(),
-            octets: octets.into(),
-            mode: WriteMode::Inplace,
+            bytes: bytes.into(),
+            mode: WriteMode::InPlace,
         }
     }
 
@@ -127,7 +127,7 @@ pub struct AppendRequest {
     /// The path of the file.
     pub path: String,
     /// The bytes to append.
-    pub octets: Bytes,
+    pub bytes: Bytes,
 }
 
 /// Edits text in a file. Either all changes are applied, in order, or none; the file is replaced
@@ -162,7 +162,8 @@ pub struct TextChange {
 #[non_exhaustive]
 pub struct EditOutcome {
     /// Number of replaced occurrences.
-    pub places: usize,
+    #[serde(rename = "places")]
+    pub replacements: usize,
     /// The changes as a unified diff.
     pub diff: String,
 }
@@ -178,8 +179,8 @@ pub struct ListRequest {
     #[serde(default)]
     pub after: Option<String>,
     /// Maximum number of entries; a full page if absent.
-    #[serde(default)]
-    pub most: Option<usize>,
+    #[serde(default, rename = "most")]
+    pub max_entries: Option<usize>,
     /// Include sizes and times, which costs a system call per entry.
     #[serde(default)]
     pub details: bool,
@@ -331,8 +332,8 @@ pub struct SearchRequest {
     #[serde(default)]
     pub text: Option<String>,
     /// Maximum number of matches; the limit of the actor if absent.
-    #[serde(default)]
-    pub most: Option<usize>,
+    #[serde(default, rename = "most")]
+    pub max_matches: Option<usize>,
 }
 
 /// The result of a [`SearchRequest`].
@@ -476,16 +477,19 @@ pub struct FilesUsageRequest;
 #[non_exhaustive]
 pub struct FilesUsage {
     /// Number of bytes added.
-    pub octets: u64,
+    #[serde(rename = "octets")]
+    pub bytes: u64,
     /// Maximum number of bytes to add.
-    pub octets_limit: u64,
+    #[serde(rename = "octets_limit")]
+    pub bytes_limit: u64,
     /// Number of entries added.
     pub entries: u64,
     /// Maximum number of entries to add.
     pub entries_limit: u64,
     /// Number of directory entries looked at by lists, trees and searches, by removing and moving
     /// directories, and by the search for leftovers. A read or a write looks at none.
-    pub looked: u64,
+    #[serde(rename = "looked")]
+    pub scanned: u64,
     /// Calls by verb.
     pub verbs: BTreeMap<&'static str, VerbUsage>,
 }
@@ -501,7 +505,8 @@ pub struct VerbUsage {
     /// Calls that failed for other reasons.
     pub failed: u64,
     /// Bytes of files that were read or written.
-    pub octets: u64,
+    #[serde(rename = "octets")]
+    pub bytes: u64,
 }
 
 /// The outcome of a call.

@@ -137,11 +137,11 @@ impl<'a> RootedPath<'a> {
         };
         let mut path: &Path = &given.path;
         let bytes = path.as_os_str().as_bytes();
-        let over_limit = |rule, most: usize, wanted: usize| {
+        let over_limit = |rule, limit: usize, wanted: usize| {
             Err(FileError::Limit {
                 path: shortened(text),
                 rule,
-                most: most as u64,
+                limit: limit as u64,
                 used: 0,
                 wanted: wanted as u64,
             })
@@ -204,14 +204,14 @@ impl<'a> RootedPath<'a> {
     pub(super) fn over_limit(
         &self,
         rule: FileRule,
-        most: u64,
+        limit: u64,
         used: u64,
         wanted: u64,
     ) -> FileError {
         FileError::Limit {
             path: self.given.to_owned(),
             rule,
-            most,
+            limit,
             used,
             wanted,
         }
@@ -220,13 +220,13 @@ impl<'a> RootedPath<'a> {
     /// Returns a function that converts errors of the system for this path.
     pub(super) fn failed(&self) -> impl Fn(std::io::Error) -> FileError + use<'a> {
         let given = self.given;
-        move |error| FileError::of(&error, given)
+        move |error| FileError::from_io(&error, given)
     }
 
     /// Like [`failed`](Self::failed), for errors of `rustix`.
     pub(super) fn failed_at(&self) -> impl Fn(rustix::io::Errno) -> FileError + use<'a> {
         let given = self.given;
-        move |error| FileError::of(&error.into(), given)
+        move |error| FileError::from_io(&error.into(), given)
     }
 }
 

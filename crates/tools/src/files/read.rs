@@ -10,7 +10,7 @@ use std::time::UNIX_EPOCH;
 use bytes::Bytes;
 use cap_std::fs::{MetadataExt as _, OpenOptions};
 
-use super::disk::{Disk, StopCheck, kind};
+use super::disk::{Disk, StopCheck, entry_kind};
 use super::error::{FileError, FileRule};
 use super::message::{EntryInfo, ReadLinesRequest, ReadRequest};
 use super::path::{GivenPath, RootedPath, file_uri, is_plain};
@@ -24,7 +24,7 @@ pub(super) struct FileRange {
     /// The expected number of bytes; the file may change before they are read.
     pub(super) length: u64,
     /// Maximum number of bytes to read.
-    most: u64,
+    limit: u64,
 }
 
 impl Disk {
@@ -43,7 +43,7 @@ impl Disk {
             given: read.path.clone(),
             offset: read.offset,
             length,
-            most: read.length.unwrap_or(u64::MAX).min(self.limits.file),
+            limit: read.length.unwrap_or(u64::MAX).min(self.limits.file),
         })
     }
 
@@ -60,20 +60,20 @@ impl Disk {
             (None, None) => Some(1),
             (Some(first @ 1..), None) => Some(first),
             (_, Some(_)) => {
-                let what = "`tail` cannot be combined with `head` or `from`";
-                return Err(FileError::Arguments { what });
+                let message = "`tail` cannot be combined with `head` or `from`";
+                return Err(FileError::InvalidArguments { message });
             }
             (Some(_), None) => {
-                let what = "`from` is a line number, counted from 1";
-                return Err(FileError::Arguments { what });
+                let message = "`from` is a line number, counted from 1";
+                return Err(FileError::InvalidArguments { message });
             }
         };
         let (file, metadata) = self.open_file(rooted, OpenOptions::new().read(true))?;
         match (first, lines.head) {
             // A read of the whole file fails early if the file is too large.
             (Some(1), None) if metadata.len() > self.limits.file => {
-                let (most, wanted) = (self.limits.file, metadata.len());
-                Err(rooted.over_limit(FileRule::Size, most, 0, wanted))
+                let (limit, wanted) = (self.limits.file, metadata.len());
+                Err(rooted.over_limit(FileRule::Size, limit, 0, wanted))
             }
             (Some(first), head) => {
                 let head = head.unwrap_or(u64::MAX);
@@ -95,7 +95,7 @@ impl Disk {
         count: u64,
         stop: StopCheck<'_>,
     ) -> Result<Bytes, FileError> {
-        let mut reader = BufReader::with_capacity(CHUNK, file);
+        let mut reader = BufReader::with_capacity(READ_CHUNK, file);
         let (mut skipped, mut taken, mut kept) = (1, 0, Vec::new());
         while taken < count {
             Self::check_cancelled(rooted, stop)?;
@@ -108,7 +108,7 @@ impl Disk {
             if skipped < first {
                 skipped += u64::from(end.is_some());
             } else {
-                self.keep(rooted, &mut kept, &chunk[..piece])?;
+                self.append_within_limit(rooted, &mut kept, &chunk[..piece])?;
                 taken += u64::from(end.is_some());
             }
             reader.consume(piece);
@@ -127,10 +127,10 @@ impl Disk {
         stop: StopCheck<'_>,
     ) -> Result<Bytes, FileError> {
         let (mut at, mut seen, mut kept) = (length, 0, Vec::new());
-        let mut chunk = vec![0; CHUNK];
+        let mut chunk = vec![0; READ_CHUNK];
         while at > 0 && seen < count {
             Self::check_cancelled(rooted, stop)?;
-            let size = usize::try_from(at).unwrap_or(CHUNK).min(CHUNK);
+            let size = usize::try_from(at).unwrap_or(READ_CHUNK).min(READ_CHUNK);
             at -= size as u64;
             let chunk = &mut chunk[..size];
             if let Err(error) = file.read_exact_at(chunk, at) {
@@ -150,14 +150,14 @@ impl Disk {
                 }
             }
             chunk.reverse();
-            self.keep(rooted, &mut kept, &chunk[..size - from])?;
+            self.append_within_limit(rooted, &mut kept, &chunk[..size - from])?;
         }
         kept.reverse();
         Ok(kept.into())
     }
 
     /// Appends a piece to an answer, up to the size limit.
-    fn keep(
+    fn append_within_limit(
         &self,
         rooted: RootedPath<'_>,
         kept: &mut Vec<u8>,
@@ -185,18 +185,18 @@ impl Disk {
         let rooted = self.rooted(&given)?;
         let name = rooted.path.file_name().unwrap_or_else(|| OsStr::new("."));
         let metadata = self.root.metadata(rooted.path).map_err(rooted.failed())?;
-        let (name, uri) = named(name, || self.absolute(rooted));
-        Ok(detailed(name, uri, &metadata))
+        let (name, uri) = display_name(name, || self.absolute(rooted));
+        Ok(detailed_entry(name, uri, &metadata))
     }
 }
 
 /// Number of bytes to read at a time when only some are kept.
-const CHUNK: usize = 64 * 1024;
+const READ_CHUNK: usize = 64 * 1024;
 
 impl FileRange {
     /// Reads the range. A file that grows meanwhile is read up to the limit.
     pub(super) fn read(self) -> Result<Bytes, FileError> {
-        let failed = |error: io::Error| FileError::of(&error, &self.given);
+        let failed = |error: io::Error| FileError::from_io(&error, &self.given);
         let length = usize::try_from(self.length).unwrap_or(usize::MAX);
         let mut bytes = Vec::new();
         // One byte of spare capacity lets `read_to_end` see the end of the file without growing the
@@ -206,7 +206,7 @@ impl FileRange {
             .map_err(|_| failed(io::ErrorKind::OutOfMemory.into()))?;
         if self.offset == 0 {
             (&self.file)
-                .take(self.most)
+                .take(self.limit)
                 .read_to_end(&mut bytes)
                 .map_err(failed)?;
         } else {
@@ -227,7 +227,7 @@ impl FileRange {
 }
 
 /// Builds an entry with all details.
-pub(super) fn detailed(
+pub(super) fn detailed_entry(
     name: String,
     uri: Option<String>,
     metadata: &cap_std::fs::Metadata,
@@ -237,7 +237,7 @@ pub(super) fn detailed(
     EntryInfo {
         name,
         uri,
-        kind: kind(metadata.file_type()),
+        kind: entry_kind(metadata.file_type()),
         size: Some(metadata.len()),
         modified_ms: modified.and_then(|time| u64::try_from(time.as_millis()).ok()),
         links: Some(metadata.nlink()),
@@ -245,7 +245,7 @@ pub(super) fn detailed(
 }
 
 /// Returns a name as text, and the URI of its path if the name is not UTF-8 or not plain.
-pub(super) fn named<P: AsRef<Path>>(
+pub(super) fn display_name<P: AsRef<Path>>(
     name: &OsStr,
     path: impl FnOnce() -> P,
 ) -> (String, Option<String>) {

@@ -12,12 +12,12 @@ use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
 use globset::{Glob, GlobBuilder, GlobMatcher, GlobSet, GlobSetBuilder};
 use rustix::fs::OFlags;
 
-use super::disk::{Disk, StopCheck, kind};
-use super::error::{FileError, raise};
+use super::disk::{Disk, StopCheck, entry_kind};
+use super::error::{FileError, raise_limit_advice};
 use super::lines::{LinePattern, ScanEnd, Scanner};
 use super::message::{EntryKind, SearchMatch, SearchRequest, SearchResults, SkippedPath};
 use super::path::GivenPath;
-use super::read::named;
+use super::read::display_name;
 
 /// A search in progress.
 struct SearchJob<'a> {
@@ -29,9 +29,9 @@ struct SearchJob<'a> {
     scanner: Scanner,
     /// The directory where the search began, relative to the root.
     base: PathBuf,
-    most: usize,
-    scan: usize,
-    bytes: u64,
+    max_matches: usize,
+    entries_left: usize,
+    bytes_left: u64,
     stop: StopCheck<'a>,
     found: SearchResults,
 }
@@ -45,10 +45,10 @@ impl Disk {
     ) -> Result<SearchResults, FileError> {
         let given = GivenPath::new(&search.path);
         let rooted = self.rooted(&given)?;
-        let names = search.names.as_deref().map(glob).transpose()?;
+        let names = search.names.as_deref().map(compile_glob).transpose()?;
         let names = names.map(|names| names.compile_matcher());
-        let exclude = excluded(&search.exclude)?;
-        let text = search.text.as_deref().map(regex).transpose()?;
+        let exclude = compile_excludes(&search.exclude)?;
+        let text = search.text.as_deref().map(compile_pattern).transpose()?;
         let dir = self.root.open_dir(rooted.path).map_err(rooted.failed())?;
         let mut running = SearchJob {
             disk: self,
@@ -61,9 +61,12 @@ impl Disk {
                 true => PathBuf::new(),
                 false => rooted.path.to_owned(),
             },
-            most: search.most.unwrap_or(usize::MAX).min(self.limits.matches),
-            scan: self.limits.scan,
-            bytes: self.limits.searched,
+            max_matches: search
+                .max_matches
+                .unwrap_or(usize::MAX)
+                .min(self.limits.matches),
+            entries_left: self.limits.scan,
+            bytes_left: self.limits.searched,
             stop,
             found: SearchResults::default(),
         };
@@ -79,7 +82,7 @@ impl SearchJob<'_> {
         let listed = match dir.entries() {
             Ok(listed) => listed,
             Err(error) if path.as_os_str().is_empty() => {
-                return Err(FileError::of(&error, self.given));
+                return Err(FileError::from_io(&error, self.given));
             }
             Err(_) => {
                 self.skip(path, SkipReason::Unreadable);
@@ -88,19 +91,19 @@ impl SearchJob<'_> {
         };
         for entry in listed {
             self.check_cancelled()?;
-            if self.scan == 0 {
-                self.cut(SearchLimit::Scan);
+            if self.entries_left == 0 {
+                self.end_at_limit(SearchLimit::Scan);
                 break;
             }
-            self.scan -= 1;
-            self.disk.looked.fetch_add(1, Ordering::Relaxed);
+            self.entries_left -= 1;
+            self.disk.scanned.fetch_add(1, Ordering::Relaxed);
             let Ok(entry) = entry else {
                 self.skip(path, SkipReason::Unreadable);
                 break;
             };
             // An entry whose type is unknown was removed meanwhile.
             if let Ok(file_type) = entry.file_type() {
-                entries.push((entry.file_name(), kind(file_type)));
+                entries.push((entry.file_name(), entry_kind(file_type)));
             }
         }
         entries.sort_unstable_by(|a, b| a.0.cmp(&b.0));
@@ -119,7 +122,7 @@ impl SearchJob<'_> {
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                     Err(_) => self.skip(&path, SkipReason::Unreadable),
                 },
-                _ if self.is_other(&path) => {}
+                _ if self.has_unwanted_name(&path) => {}
                 EntryKind::File => self.search_file(dir, &name, &path)?,
                 EntryKind::Link => self.found.skipped.links += 1,
                 EntryKind::Special => self.found.skipped.special += 1,
@@ -129,7 +132,7 @@ impl SearchJob<'_> {
     }
 
     /// Returns `true` if the name of a file does not match the names searched for.
-    fn is_other(&self, path: &Path) -> bool {
+    fn has_unwanted_name(&self, path: &Path) -> bool {
         let names = self.names.as_ref();
         names.is_some_and(|names| !names.is_match(path))
     }
@@ -138,7 +141,7 @@ impl SearchJob<'_> {
         self.check_cancelled()?;
         let Some(pattern) = self.text.clone() else {
             self.found.files += 1;
-            self.add(path, None);
+            self.add_match(path, None);
             return Ok(());
         };
         let mut options = OpenOptions::new();
@@ -172,10 +175,10 @@ impl SearchJob<'_> {
         length: u64,
         path: &Path,
     ) -> Result<(), FileError> {
-        let (budget, stop) = (self.bytes, self.stop);
+        let (budget, stop) = (self.bytes_left, self.stop);
         let mut scanner = mem::take(&mut self.scanner);
         let mut take = |number, text| {
-            self.add(path, Some((number, text)));
+            self.add_match(path, Some((number, text)));
             self.found.cut.is_none()
         };
         let scanned = scanner.scan(pattern, file.take(budget), &mut take, stop);
@@ -184,14 +187,16 @@ impl SearchJob<'_> {
             self.skip(path, SkipReason::Unreadable);
             return Ok(());
         };
-        self.bytes -= scanned.read;
+        self.bytes_left -= scanned.read;
         match scanned.ended {
-            ScanEnd::End if self.bytes == 0 && length > budget => self.cut(SearchLimit::Searched),
-            ScanEnd::End if scanned.has_long => self.skip(path, SkipReason::LongLines),
-            ScanEnd::End => self.found.files += 1,
+            ScanEnd::EndOfText if self.bytes_left == 0 && length > budget => {
+                self.end_at_limit(SearchLimit::Searched)
+            }
+            ScanEnd::EndOfText if scanned.has_long_lines => self.skip(path, SkipReason::LongLines),
+            ScanEnd::EndOfText => self.found.files += 1,
             ScanEnd::Binary => self.skip(path, SkipReason::Binary),
-            ScanEnd::Enough => {}
-            ScanEnd::Stopped => self.check_cancelled()?,
+            ScanEnd::CallerDone => {}
+            ScanEnd::Cancelled => self.check_cancelled()?,
         }
         Ok(())
     }
@@ -208,18 +213,18 @@ impl SearchJob<'_> {
         *count += 1;
         if skipped.paths.len() < MAX_NAMED_SKIPPED {
             let path = self.base.join(path);
-            let (path, uri) = named(path.as_os_str(), || self.disk.name.join(&path));
+            let (path, uri) = display_name(path.as_os_str(), || self.disk.root_path.join(&path));
             skipped.paths.push(SkippedPath { path, uri, why });
         }
     }
 
-    fn add(&mut self, path: &Path, line: Option<(u64, String)>) {
-        if self.found.matches.len() >= self.most {
-            self.cut(SearchLimit::Matches);
+    fn add_match(&mut self, path: &Path, line: Option<(u64, String)>) {
+        if self.found.matches.len() >= self.max_matches {
+            self.end_at_limit(SearchLimit::Matches);
             return;
         }
         let path = self.base.join(path);
-        let (path, uri) = named(path.as_os_str(), || self.disk.name.join(&path));
+        let (path, uri) = display_name(path.as_os_str(), || self.disk.root_path.join(&path));
         let (line, text) = line.unzip();
         self.found.matches.push(SearchMatch {
             path,
@@ -230,20 +235,20 @@ impl SearchJob<'_> {
     }
 
     /// Ends the search, and records the limit with a remedy.
-    fn cut(&mut self, limit: SearchLimit) {
+    fn end_at_limit(&mut self, limit: SearchLimit) {
         let limits = &self.disk.limits;
         let (key, value) = match limit {
-            SearchLimit::Matches => ("matches", self.most as u64),
+            SearchLimit::Matches => ("matches", self.max_matches as u64),
             SearchLimit::Scan => ("scan", limits.scan as u64),
             SearchLimit::Searched => ("searched", limits.searched),
         };
         let remedy = match limit {
-            SearchLimit::Matches if self.most < limits.matches => {
+            SearchLimit::Matches if self.max_matches < limits.matches => {
                 "raise `most`, or search less: a smaller directory, a narrower pattern".to_owned()
             }
             _ => format!(
                 "search a smaller directory, exclude directories, or {}",
-                raise(key)
+                raise_limit_advice(key)
             ),
         };
         self.found.cut = Some(key.to_owned());
@@ -280,20 +285,20 @@ enum SkipReason {
 /// Maximum number of skipped files and directories to name.
 const MAX_NAMED_SKIPPED: usize = 20;
 
-fn glob(pattern: &str) -> Result<Glob, FileError> {
+fn compile_glob(pattern: &str) -> Result<Glob, FileError> {
     // As in shells: `*` matches within one name, `**` across directories.
     let glob = GlobBuilder::new(pattern).literal_separator(true).build();
-    glob.map_err(|error| FileError::Pattern {
+    glob.map_err(|error| FileError::InvalidPattern {
         pattern: pattern.chars().take(MAX_SHOWN_PATTERN).collect(),
-        why: error.kind().to_string(),
+        reason: error.kind().to_string(),
     })
 }
 
 /// Compiles the patterns to exclude.
-pub(super) fn excluded(patterns: &[String]) -> Result<GlobSet, FileError> {
-    let wrong = |pattern: &str, why: String| FileError::Pattern {
+pub(super) fn compile_excludes(patterns: &[String]) -> Result<GlobSet, FileError> {
+    let wrong = |pattern: &str, why: String| FileError::InvalidPattern {
         pattern: pattern.chars().take(MAX_SHOWN_PATTERN).collect(),
-        why,
+        reason: why,
     };
     if let Some(pattern) = patterns.get(MAX_EXCLUDE_PATTERNS) {
         let why = format!("exceeds the limit of {MAX_EXCLUDE_PATTERNS} patterns");
@@ -302,9 +307,9 @@ pub(super) fn excluded(patterns: &[String]) -> Result<GlobSet, FileError> {
     let mut set = GlobSetBuilder::new();
     for pattern in patterns {
         let pattern = pattern.trim_end_matches('/');
-        set.add(glob(pattern)?);
+        set.add(compile_glob(pattern)?);
         if !pattern.contains('/') {
-            set.add(glob(&format!("**/{pattern}"))?);
+            set.add(compile_glob(&format!("**/{pattern}"))?);
         }
     }
     let built = set.build();
@@ -314,10 +319,10 @@ pub(super) fn excluded(patterns: &[String]) -> Result<GlobSet, FileError> {
 /// Maximum number of patterns to exclude.
 const MAX_EXCLUDE_PATTERNS: usize = 64;
 
-fn regex(pattern: &str) -> Result<Arc<LinePattern>, FileError> {
-    let wrong = |why: String| FileError::Pattern {
+fn compile_pattern(pattern: &str) -> Result<Arc<LinePattern>, FileError> {
+    let wrong = |why: String| FileError::InvalidPattern {
         pattern: pattern.chars().take(MAX_SHOWN_PATTERN).collect(),
-        why,
+        reason: why,
     };
     LinePattern::new(pattern)
         .map(Arc::new)

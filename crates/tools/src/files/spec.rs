@@ -56,7 +56,7 @@ pub struct FileLimits {
     /// parts, appended to and searched.
     pub file: u64,
     /// Maximum number of bytes that calls may add below the root, over all incarnations.
-    pub octets: u64,
+    pub bytes: u64,
     /// Maximum number of entries that calls may add below the root, including directories.
     pub entries: u64,
     /// Maximum number of entries in one reply: a page of a list, or a tree.
@@ -77,7 +77,7 @@ impl Default for FileLimits {
     fn default() -> Self {
         Self {
             file: 16 << 20,
-            octets: 1 << 30,
+            bytes: 1 << 30,
             entries: 100_000,
             page: 1000,
             scan: 200_000,

@@ -114,7 +114,7 @@ impl<'a> CallRecord<'a> {
 /// let files = system.spawn::<Files>("files", spec)?;
 /// files.ask(WriteRequest::new("today.txt", "call back")).await??;
 /// let usage = watch.usage();
-/// assert_eq!((usage.octets, usage.verbs["write"].calls), (9, 1));
+/// assert_eq!((usage.bytes, usage.verbs["write"].calls), (9, 1));
 /// # Ok(())
 /// # }
 /// ```
@@ -127,7 +127,7 @@ struct FilesCounters {
     /// The additions, over all incarnations.
     used: Arc<Mutex<QuotaAmount>>,
     /// Number of directory entries that were looked at, over all incarnations.
-    looked: Arc<AtomicU64>,
+    scanned: Arc<AtomicU64>,
     /// The disk of the running incarnation.
     disk: Mutex<Weak<Disk>>,
 }
@@ -147,8 +147,8 @@ impl FilesWatch {
     }
 
     /// The counter of directory entries that were looked at.
-    pub(super) fn looked(&self) -> Arc<AtomicU64> {
-        Arc::clone(&self.0.looked)
+    pub(super) fn scanned(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.0.scanned)
     }
 
     /// Returns the calls by verb and the use of the quota. Without a running incarnation the quota
@@ -158,14 +158,14 @@ impl FilesWatch {
         let verbs = Verb::ALL.iter().zip(&self.0.verbs);
         let verbs = verbs.map(|(verb, counts)| (verb.name(), counts.read()));
         let mut usage = FilesUsage {
-            looked: self.0.looked.load(Ordering::Relaxed),
+            scanned: self.0.scanned.load(Ordering::Relaxed),
             verbs: verbs.filter(|(_, usage)| usage.calls > 0).collect(),
             ..FilesUsage::default()
         };
         let disk = self.0.disk.lock().upgrade();
         if let Some(disk) = disk {
             let used = disk.used();
-            (usage.octets, usage.octets_limit) = (used.bytes, disk.limits.octets);
+            (usage.bytes, usage.bytes_limit) = (used.bytes, disk.limits.bytes);
             (usage.entries, usage.entries_limit) = (used.entries, disk.limits.entries);
         }
         usage
@@ -185,7 +185,7 @@ impl VerbCounters {
             calls: read(&self.calls),
             refused: read(&self.refused),
             failed: read(&self.failed),
-            octets: read(&self.bytes),
+            bytes: read(&self.bytes),
         }
     }
 }

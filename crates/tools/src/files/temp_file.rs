@@ -72,7 +72,7 @@ impl TempFileSweeps {
     }
 
     /// Takes a directory that is due for a search.
-    pub(super) fn due(&self) -> Option<PathBuf> {
+    pub(super) fn take_due(&self) -> Option<PathBuf> {
         self.0.lock().due.pop()
     }
 }
@@ -80,7 +80,7 @@ impl TempFileSweeps {
 impl Disk {
     /// Removes files left by killed writers from a directory, looking at no more than
     /// [`scan`](super::FileLimits::scan) entries.
-    pub(super) fn sweep(&self, dir: &Path, stop: StopCheck<'_>) {
+    pub(super) fn remove_abandoned(&self, dir: &Path, stop: StopCheck<'_>) {
         let Ok(dir) = self.root.open_dir(dir) else {
             return; // The directory was removed meanwhile.
         };
@@ -91,7 +91,7 @@ impl Disk {
             if stop() {
                 return;
             }
-            self.looked.fetch_add(1, Ordering::Relaxed);
+            self.scanned.fetch_add(1, Ordering::Relaxed);
             if is_abandoned(&entry) {
                 let _ = dir.remove_file(entry.file_name());
             }

@@ -10,14 +10,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use cap_std::fs::{Dir, ReadDir};
 use globset::GlobSet;
 
-use super::disk::{Disk, StopCheck, kind};
-use super::error::{FileError, FileRule, raise};
+use super::disk::{Disk, StopCheck, entry_kind};
+use super::error::{FileError, FileRule, raise_limit_advice};
 use super::message::{
     EntryInfo, EntryKind, ListOrder, ListRequest, Listing, TreeCut, TreeEntry, TreeRequest,
 };
 use super::path::{GivenPath, path_of_file_uri};
-use super::read::{detailed, named};
-use super::search::excluded;
+use super::read::{detailed_entry, display_name};
+use super::search::compile_excludes;
 
 /// A listing in progress, which looks at as many entries per step as its caller likes.
 #[derive(Debug)]
@@ -28,13 +28,13 @@ pub(super) struct Lister {
     dir: Dir,
     entries: ReadDir,
     after: Option<OsString>,
-    most: usize,
+    page_size: usize,
     details: bool,
     by_size: bool,
     scan: usize,
     /// Number of entries that may still be looked at.
     left: usize,
-    looked: Arc<AtomicU64>,
+    scanned: Arc<AtomicU64>,
     /// The first entries in page order, with the last of them on top of the heap: one more than a
     /// page, to tell if there are more.
     page: BinaryHeap<PageEntry>,
@@ -50,8 +50,8 @@ impl Disk {
         let rooted = self.rooted(&given)?;
         let by_size = list.order == ListOrder::Size;
         if by_size && list.after.is_some() {
-            let what = "`after` requires the order by name: the order by size has one page";
-            return Err(FileError::Arguments { what });
+            let message = "`after` requires the order by name: the order by size has one page";
+            return Err(FileError::InvalidArguments { message });
         }
         let after = list.after.as_deref().map(|after| {
             let path = path_of_file_uri(after);
@@ -66,12 +66,12 @@ impl Disk {
             dir,
             entries,
             after,
-            most: list.most.unwrap_or(usize::MAX).min(self.limits.page),
+            page_size: list.max_entries.unwrap_or(usize::MAX).min(self.limits.page),
             details: list.details,
             by_size,
             scan: self.limits.scan,
             left: self.limits.scan,
-            looked: Arc::clone(&self.looked),
+            scanned: Arc::clone(&self.scanned),
             page: BinaryHeap::new(),
         })
     }
@@ -84,12 +84,12 @@ impl Disk {
     ) -> Result<TreeEntry, FileError> {
         let given = GivenPath::new(&tree.path);
         let rooted = self.rooted(&given)?;
-        let exclude = excluded(&tree.exclude)?;
+        let exclude = compile_excludes(&tree.exclude)?;
         let dir = self.root.open_dir(rooted.path).map_err(rooted.failed())?;
         let mut tree_walk = TreeWalk {
             left: self.limits.page,
             scan: self.limits.scan,
-            looked: &self.looked,
+            scanned: &self.scanned,
             given: &tree.path,
             top: self.absolute(rooted),
             exclude,
@@ -110,7 +110,7 @@ impl Disk {
             cut: false,
             cut_by: None,
         };
-        tree_walk.fill(&mut top, &dir, Path::new(""), depth)?;
+        tree_walk.list_into(&mut top, &dir, Path::new(""), depth)?;
         let cuts = tree_walk.cuts.into_iter();
         top.cuts = cuts.map(|by| self.tree_cut(by, depth)).collect();
         Ok(top)
@@ -130,7 +130,7 @@ impl Disk {
             }
             _ => format!(
                 "list a directory below or fewer levels, exclude directories, or {}",
-                raise(by)
+                raise_limit_advice(by)
             ),
         };
         TreeCut {
@@ -148,18 +148,18 @@ impl Lister {
             let Some(entry) = self.entries.next() else {
                 return Ok(true);
             };
-            let entry = entry.map_err(|error| FileError::of(&error, &self.given))?;
+            let entry = entry.map_err(|error| FileError::from_io(&error, &self.given))?;
             if self.left == 0 {
                 return Err(FileError::Limit {
                     path: self.given.clone(),
                     rule: FileRule::Scan,
-                    most: self.scan as u64,
+                    limit: self.scan as u64,
                     used: self.scan as u64,
                     wanted: 1,
                 });
             }
             self.left -= 1;
-            self.looked.fetch_add(1, Ordering::Relaxed);
+            self.scanned.fetch_add(1, Ordering::Relaxed);
             let name = entry.file_name();
             if self.after.as_ref().is_some_and(|after| name <= *after) {
                 continue;
@@ -171,9 +171,9 @@ impl Lister {
                 true => entry.metadata().map_or(0, |metadata| metadata.len()),
                 false => 0,
             };
-            let listed = (Reverse(size), name, kind(file_type));
+            let listed = (Reverse(size), name, entry_kind(file_type));
             // One entry more than a page shows that more follow.
-            if self.page.len() > self.most {
+            if self.page.len() > self.page_size {
                 if self.page.peek().is_some_and(|last| *last <= listed) {
                     continue;
                 }
@@ -187,16 +187,16 @@ impl Lister {
     /// Returns the page, once all entries were seen.
     pub(super) fn finish(self) -> Listing {
         let mut page = self.page.into_sorted_vec();
-        let more = page.len() > self.most;
-        page.truncate(self.most);
+        let more = page.len() > self.page_size;
+        page.truncate(self.page_size);
         let entries = page.into_iter().map(|(_, name, kind)| {
-            let (text, uri) = named(&name, || self.path.join(&name));
+            let (text, uri) = display_name(&name, || self.path.join(&name));
             let metadata = match self.details {
                 true => self.dir.symlink_metadata(&name).ok(),
                 false => None,
             };
             match metadata {
-                Some(metadata) => detailed(text, uri, &metadata),
+                Some(metadata) => detailed_entry(text, uri, &metadata),
                 None => EntryInfo {
                     name: text,
                     uri,
@@ -218,7 +218,7 @@ impl Lister {
 struct TreeWalk<'a> {
     left: usize,
     scan: usize,
-    looked: &'a AtomicU64,
+    scanned: &'a AtomicU64,
     given: &'a str,
     /// The absolute path of the top directory.
     top: PathBuf,
@@ -229,7 +229,7 @@ struct TreeWalk<'a> {
 }
 
 impl TreeEntry {
-    fn cut_by(&mut self, why: &'static str) {
+    fn mark_cut(&mut self, why: &'static str) {
         self.cut = true;
         self.cut_by = Some(why);
     }
@@ -238,7 +238,7 @@ impl TreeEntry {
 impl TreeWalk<'_> {
     /// Adds the entries of a directory, down to `depth` levels; `path` is its path relative to the
     /// top.
-    fn fill(
+    fn list_into(
         &mut self,
         parent: &mut TreeEntry,
         dir: &Dir,
@@ -246,17 +246,17 @@ impl TreeWalk<'_> {
         depth: usize,
     ) -> Result<(), FileError> {
         if depth == 0 {
-            parent.cut_by("depth");
+            parent.mark_cut("depth");
             self.cuts.insert("depth");
             return Ok(());
         }
-        let failed = |error| FileError::of(&error, self.given);
+        let failed = |error| FileError::from_io(&error, self.given);
         let mut names = Vec::new();
         let entries = match dir.entries() {
             Ok(entries) => entries,
             Err(error) if path.as_os_str().is_empty() => return Err(failed(error)),
             Err(_) => {
-                parent.cut_by("unreadable");
+                parent.mark_cut("unreadable");
                 return Ok(());
             }
         };
@@ -267,14 +267,14 @@ impl TreeWalk<'_> {
             }
             if self.left == 0 || self.scan == 0 {
                 let limit = if self.left == 0 { "page" } else { "scan" };
-                parent.cut_by(limit);
+                parent.mark_cut(limit);
                 self.cuts.insert(limit);
                 break;
             }
             self.scan -= 1;
-            self.looked.fetch_add(1, Ordering::Relaxed);
+            self.scanned.fetch_add(1, Ordering::Relaxed);
             let Ok(entry) = entry else {
-                parent.cut_by("unreadable");
+                parent.mark_cut("unreadable");
                 break;
             };
             let Ok(file_type) = entry.file_type() else {
@@ -285,12 +285,12 @@ impl TreeWalk<'_> {
                 continue;
             }
             self.left -= 1;
-            names.push((name, kind(file_type)));
+            names.push((name, entry_kind(file_type)));
         }
         names.sort_unstable();
         for (name, kind) in names {
             let path = path.join(&name);
-            let (text, uri) = named(&name, || self.top.join(&path));
+            let (text, uri) = display_name(&name, || self.top.join(&path));
             let mut entry = TreeEntry {
                 name: text,
                 uri,
@@ -302,8 +302,8 @@ impl TreeWalk<'_> {
             };
             if kind == EntryKind::Directory {
                 match dir.open_dir(&name) {
-                    Ok(below) => self.fill(&mut entry, &below, &path, depth - 1)?,
-                    Err(_) => entry.cut_by("unreadable"),
+                    Ok(below) => self.list_into(&mut entry, &below, &path, depth - 1)?,
+                    Err(_) => entry.mark_cut("unreadable"),
                 }
             }
             parent.entries.push(entry);

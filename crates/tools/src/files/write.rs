@@ -11,7 +11,7 @@ use cap_std::fs::{Dir, OpenOptions};
 use rustix::fs::{RenameFlags, renameat_with};
 use rustix::io::Errno;
 
-use super::disk::{Disk, QuotaAmount, freed, is_alone};
+use super::disk::{Disk, QuotaAmount, has_single_link, reclaimable_bytes};
 use super::error::{FileError, FileRule};
 use super::message::{
     AppendRequest, CreateDirectoryRequest, DeleteRequest, RenameRequest, WriteMode, WriteRequest,
@@ -24,18 +24,18 @@ impl Disk {
     pub(super) fn write(&self, write: &WriteRequest) -> Result<(), FileError> {
         let given = GivenPath::new(&write.path);
         let rooted = self.rooted_for_writing(&given)?;
-        self.is_small(write.octets.len() as u64, rooted)?;
+        self.check_write_size(write.bytes.len() as u64, rooted)?;
         match write.mode {
-            WriteMode::Inplace => self.write_in_place(rooted, &write.octets),
-            WriteMode::Atomic => self.replace(rooted, &write.octets, SyncToDisk::No),
-            WriteMode::Durable => self.replace(rooted, &write.octets, SyncToDisk::Yes),
+            WriteMode::InPlace => self.write_in_place(rooted, &write.bytes),
+            WriteMode::Atomic => self.replace(rooted, &write.bytes, SyncToDisk::No),
+            WriteMode::Durable => self.replace(rooted, &write.bytes, SyncToDisk::Yes),
         }
     }
 
     fn write_in_place(&self, rooted: RootedPath<'_>, bytes: &[u8]) -> Result<(), FileError> {
         let length = bytes.len() as u64;
         let mut options = OpenOptions::new();
-        let (mut file, before) = self.open_or_make(rooted, options.write(true), |_| length)?;
+        let (mut file, before) = self.open_or_create(rooted, options.write(true), |_| length)?;
         // Truncating a file before writing costs many times more than overwriting it.
         let written = file.write_all(bytes).and_then(|()| {
             if length < before {
@@ -48,12 +48,12 @@ impl Disk {
             Ok(()) => length,
             Err(_) => file.metadata().map_or(length, |metadata| metadata.len()),
         };
-        self.record(of_bytes(now), of_bytes(before));
+        self.record(bytes_only(now), bytes_only(before));
         written.map_err(rooted.failed())
     }
 
     /// Checks that one call may write `length` bytes.
-    fn is_small(&self, length: u64, rooted: RootedPath<'_>) -> Result<(), FileError> {
+    fn check_write_size(&self, length: u64, rooted: RootedPath<'_>) -> Result<(), FileError> {
         if length > self.limits.file {
             return Err(rooted.over_limit(FileRule::Size, self.limits.file, 0, length));
         }
@@ -64,28 +64,28 @@ impl Disk {
     pub(super) fn append(&self, append: &AppendRequest) -> Result<(), FileError> {
         let given = GivenPath::new(&append.path);
         let rooted = self.rooted_for_writing(&given)?;
-        let length = append.octets.len() as u64;
-        self.is_small(length, rooted)?;
+        let length = append.bytes.len() as u64;
+        self.check_write_size(length, rooted)?;
         let after = |before: u64| before.saturating_add(length);
         let mut options = OpenOptions::new();
-        let (mut file, before) = self.open_or_make(rooted, options.append(true), after)?;
-        let written = file.write_all(&append.octets);
+        let (mut file, before) = self.open_or_create(rooted, options.append(true), after)?;
+        let written = file.write_all(&append.bytes);
         let now = file
             .metadata()
             .map_or_else(|_| after(before), |metadata| metadata.len());
-        self.record(of_bytes(now), of_bytes(before));
+        self.record(bytes_only(now), bytes_only(before));
         written.map_err(rooted.failed())
     }
 
     /// Opens or creates a file for writing, if the quota allows its length after the write. Returns
     /// the file and its current length.
-    fn open_or_make(
+    fn open_or_create(
         &self,
         rooted: RootedPath<'_>,
         options: &mut OpenOptions,
         after: impl Fn(u64) -> u64,
     ) -> Result<(File, u64), FileError> {
-        let opened = self.open_own(rooted, options)?;
+        let opened = self.open_unshared(rooted, options)?;
         let before = opened.as_ref().map_or(0, |(_, before)| *before);
         let more = QuotaAmount {
             bytes: after(before).saturating_sub(before),
@@ -96,13 +96,13 @@ impl Disk {
             return Ok(opened);
         }
         let (file, _) = self.open_file(rooted, options.create_new(true))?;
-        self.record(ENTRY, QuotaAmount::default());
+        self.record(ONE_ENTRY, QuotaAmount::default());
         Ok((file, 0))
     }
 
     /// Opens an existing file to write it in place. Returns it with its length, or `None` if it
     /// does not exist.
-    fn open_own(
+    fn open_unshared(
         &self,
         rooted: RootedPath<'_>,
         options: &mut OpenOptions,
@@ -111,7 +111,9 @@ impl Disk {
             return Err(rooted.refused(FileRule::Root));
         }
         match self.open_file(rooted, options) {
-            Ok((_, metadata)) if !is_alone(&metadata) => Err(rooted.refused(FileRule::Linked)),
+            Ok((_, metadata)) if !has_single_link(&metadata) => {
+                Err(rooted.refused(FileRule::Linked))
+            }
             Ok((file, metadata)) => Ok(Some((file, metadata.len()))),
             Err(FileError::NotFound { .. }) => Ok(None),
             Err(error) => Err(error),
@@ -127,7 +129,7 @@ impl Disk {
     ) -> Result<(), FileError> {
         let led: PathBuf;
         let mut rooted = rooted;
-        let mut old = self.look(rooted)?;
+        let mut old = self.existing_metadata(rooted)?;
         if old.as_ref().is_some_and(cap_std::fs::Metadata::is_symlink) {
             // Replace the target of the link, not the link.
             led = self
@@ -135,7 +137,7 @@ impl Disk {
                 .canonicalize(rooted.path)
                 .map_err(rooted.failed())?;
             rooted.path = &led;
-            old = self.look(rooted)?;
+            old = self.existing_metadata(rooted)?;
         }
         let mut removed = QuotaAmount::default();
         if let Some(old) = &old {
@@ -147,7 +149,7 @@ impl Disk {
                 return Err(rooted.refused(FileRule::Special));
             }
             removed = QuotaAmount {
-                bytes: freed(old),
+                bytes: reclaimable_bytes(old),
                 entries: 1,
             };
         }
@@ -165,14 +167,17 @@ impl Disk {
             use cap_std::fs::PermissionsExt as _;
             old.permissions().mode()
         });
-        put(&dir, name, bytes, mode, sync).map_err(rooted.failed())?;
+        write_temp_and_rename(&dir, name, bytes, mode, sync).map_err(rooted.failed())?;
         self.record(added, removed);
         self.sweeps.record_replacement(rooted.split()?.0);
         Ok(())
     }
 
     /// Returns the metadata of a path, or `None` if it does not exist; a link is not followed.
-    fn look(&self, rooted: RootedPath<'_>) -> Result<Option<cap_std::fs::Metadata>, FileError> {
+    fn existing_metadata(
+        &self,
+        rooted: RootedPath<'_>,
+    ) -> Result<Option<cap_std::fs::Metadata>, FileError> {
         match self.root.symlink_metadata(rooted.path) {
             Ok(metadata) => Ok(Some(metadata)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -181,7 +186,7 @@ impl Disk {
     }
 
     /// Creates a directory and its missing parents.
-    pub(super) fn make(&self, make: &CreateDirectoryRequest) -> Result<(), FileError> {
+    pub(super) fn create_directory(&self, make: &CreateDirectoryRequest) -> Result<(), FileError> {
         let given = GivenPath::new(&make.path);
         let rooted = self.rooted_for_writing(&given)?;
         let mut made = PathBuf::new();
@@ -196,9 +201,9 @@ impl Disk {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(rooted.failed()(error)),
             }
-            self.check_quota(ENTRY, rooted)?;
+            self.check_quota(ONE_ENTRY, rooted)?;
             match self.root.create_dir(&made) {
-                Ok(()) => self.record(ENTRY, QuotaAmount::default()),
+                Ok(()) => self.record(ONE_ENTRY, QuotaAmount::default()),
                 // Another process created it meanwhile.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(rooted.failed()(error)),
@@ -219,8 +224,8 @@ impl Disk {
         let weight = self.measure(&from_dir, from_name).map_err(from.failed())?;
         let levels = to.path.components().count() + weight.height;
         if levels > self.limits.depth {
-            let most = self.limits.depth as u64;
-            return Err(to.over_limit(FileRule::Depth, most, 0, levels as u64));
+            let limit = self.limits.depth as u64;
+            return Err(to.over_limit(FileRule::Depth, limit, 0, levels as u64));
         }
         let flags = RenameFlags::NOREPLACE;
         let mut removed = QuotaAmount::default();
@@ -246,7 +251,7 @@ impl Disk {
         if !metadata.is_dir() {
             dir.remove_file(name).map_err(rooted.failed())?;
             let removed = QuotaAmount {
-                bytes: freed(&metadata),
+                bytes: reclaimable_bytes(&metadata),
                 entries: 1,
             };
             self.record(QuotaAmount::default(), removed);
@@ -254,7 +259,7 @@ impl Disk {
         }
         if !delete.recursive {
             dir.remove_dir(name).map_err(rooted.failed())?;
-            self.record(QuotaAmount::default(), ENTRY);
+            self.record(QuotaAmount::default(), ONE_ENTRY);
             return Ok(());
         }
         let before = self.measure(&dir, name).map_err(rooted.failed())?.amount;
@@ -274,18 +279,18 @@ pub(super) enum SyncToDisk {
 }
 
 /// The amount of one empty entry.
-const ENTRY: QuotaAmount = QuotaAmount {
+const ONE_ENTRY: QuotaAmount = QuotaAmount {
     bytes: 0,
     entries: 1,
 };
 
 /// An amount of bytes alone.
-const fn of_bytes(bytes: u64) -> QuotaAmount {
+const fn bytes_only(bytes: u64) -> QuotaAmount {
     QuotaAmount { bytes, entries: 0 }
 }
 
 /// Writes a temporary file in the same directory and renames it to `name`.
-fn put(
+fn write_temp_and_rename(
     dir: &Dir,
     name: &Path,
     bytes: &[u8],
@@ -295,7 +300,7 @@ fn put(
     let temporary = temp_name();
     let mut options = OpenOptions::new();
     let file = dir.open_with(&temporary, options.write(true).create_new(true))?;
-    let written = fill(&mut file.into_std(), bytes, mode, sync)
+    let written = write_contents(&mut file.into_std(), bytes, mode, sync)
         .and_then(|()| dir.rename(&temporary, dir, name));
     if written.is_err() {
         let _ = dir.remove_file(&temporary);
@@ -306,7 +311,12 @@ fn put(
     written
 }
 
-fn fill(file: &mut File, bytes: &[u8], mode: Option<u32>, sync: SyncToDisk) -> io::Result<()> {
+fn write_contents(
+    file: &mut File,
+    bytes: &[u8],
+    mode: Option<u32>,
+    sync: SyncToDisk,
+) -> io::Result<()> {
     if let Some(mode) = mode {
         file.set_permissions(std::fs::Permissions::from_mode(mode & 0o777))?;
     }

@@ -129,35 +129,35 @@ pub enum ProgramError {
     /// The name is invalid: it needs 1 to 64 letters, digits, `-`, `_` and `.`, with no `.` at the
     /// start.
     #[error("invalid program name `{0}`")]
-    Name(String),
+    InvalidName(String),
     /// The input is too long.
     #[error(
-        "the input is {octets} bytes, limit is {limit} (`result`): send less at a time, or raise \
+        "the input is {bytes} bytes, limit is {limit} (`result`): send less at a time, or raise \
          `result` in [tools.programs.limits], or with --limit code.result=N of strowger mcp"
     )]
-    TooLong {
+    InputTooLong {
         /// Size of the input as JSON, in bytes.
-        octets: usize,
+        bytes: usize,
         /// Maximum size, in bytes.
         limit: usize,
     },
     /// The input or output does not match its schema.
     #[error("the {0} does not match its schema: {1}")]
-    Schema(SchemaSide, String),
+    SchemaMismatch(SchemaSide, String),
     /// The schema itself is invalid.
     #[error("invalid schema of the {0}: {1}")]
-    BadSchema(SchemaSide, String),
+    InvalidSchema(SchemaSide, String),
     /// The maximum number of programs is published.
     #[error(
         "{0} programs, which is the limit `programs`: remove one, or raise it in [tools.programs]"
     )]
-    Full(usize),
+    TooManyPrograms(usize),
     /// The code failed, or passed a limit.
     #[error(transparent)]
     Code(#[from] CodeError),
     /// The programs are shutting down.
     #[error("programs are shutting down")]
-    Ended,
+    ShuttingDown,
 }
 
 /// The side of a program that a schema describes.
@@ -180,9 +180,9 @@ impl std::fmt::Display for SchemaSide {
 
 impl ProgramError {
     /// Records who set the limit that was passed; see [`CodeError`].
-    pub(super) fn within(self, own: &CodeLimits) -> Self {
+    pub(super) fn with_origin(self, own: &CodeLimits) -> Self {
         match self {
-            Self::Code(error) => Self::Code(error.within(own, LimitOrigin::Programs)),
+            Self::Code(error) => Self::Code(error.with_origin(own, LimitOrigin::Programs)),
             other => other,
         }
     }
@@ -192,14 +192,14 @@ impl ProgramError {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Draft(_) => "draft",
-            Self::Name(_) => "name",
-            Self::TooLong { .. } => "length",
-            Self::Schema(SchemaSide::Input, _) => "input",
-            Self::Schema(SchemaSide::Output, _) => "output",
-            Self::BadSchema(..) => "schema",
-            Self::Full(_) => "full",
+            Self::InvalidName(_) => "name",
+            Self::InputTooLong { .. } => "length",
+            Self::SchemaMismatch(SchemaSide::Input, _) => "input",
+            Self::SchemaMismatch(SchemaSide::Output, _) => "output",
+            Self::InvalidSchema(..) => "schema",
+            Self::TooManyPrograms(_) => "full",
             Self::Code(error) => error.name(),
-            Self::Ended => "ended",
+            Self::ShuttingDown => "ended",
         }
     }
 
@@ -208,13 +208,13 @@ impl ProgramError {
     pub fn to_fault(&self) -> Fault {
         let code = match self {
             Self::Code(error) => return error.to_fault(),
-            Self::Draft(_) | Self::TooLong { .. } => FaultCode::Refused,
-            Self::Name(_) | Self::BadSchema(..) | Self::Schema(SchemaSide::Input, _) => {
-                FaultCode::BadRequest
-            }
-            Self::Schema(SchemaSide::Output, _) => FaultCode::Failed,
-            Self::Full(_) => FaultCode::Full,
-            Self::Ended => FaultCode::UnknownTarget,
+            Self::Draft(_) | Self::InputTooLong { .. } => FaultCode::Refused,
+            Self::InvalidName(_)
+            | Self::InvalidSchema(..)
+            | Self::SchemaMismatch(SchemaSide::Input, _) => FaultCode::BadRequest,
+            Self::SchemaMismatch(SchemaSide::Output, _) => FaultCode::Failed,
+            Self::TooManyPrograms(_) => FaultCode::Full,
+            Self::ShuttingDown => FaultCode::UnknownTarget,
         };
         Fault::new(code, self.to_string()).with_details(json!({ "reason": self.name() }))
     }

@@ -66,7 +66,7 @@ impl RealmPool {
             }
             let number = state.next_number();
             state.waiting.insert(number, waiting);
-            state.evict();
+            state.evict_one();
             number
         };
         let _waits = PoolWaiter(self, number);
@@ -90,14 +90,14 @@ impl PoolState {
     }
 
     /// Returns `true` if another program has to leave.
-    fn is_short(&self) -> bool {
+    fn needs_eviction(&self) -> bool {
         self.waiting.len() > self.leaving
     }
 
     /// Tells an idle program to leave, if one has to. If none is idle, the next program to become
     /// idle finds out by itself.
-    fn evict(&mut self) {
-        if !self.is_short() {
+    fn evict_one(&mut self) {
+        if !self.needs_eviction() {
             return;
         }
         // A program with a full mailbox is not idle, and one that has ended frees its slot anyway.
@@ -110,7 +110,7 @@ impl PoolState {
     }
 
     /// Removes a program from the idle ones, or from the count of those told to leave.
-    fn remove(&mut self, number: u64) {
+    fn forget(&mut self, number: u64) {
         if self.idle.remove(&number).is_none() {
             self.leaving -= 1;
         }
@@ -127,26 +127,26 @@ impl RealmSlot {
     }
 
     /// Marks the program as busy.
-    pub(super) fn busy(&mut self) {
+    pub(super) fn mark_busy(&mut self) {
         if let Some(number) = self.number.take() {
             let mut state = self.pool.state.lock();
-            state.remove(number);
-            state.evict();
+            state.forget(number);
+            state.evict_one();
         }
     }
 
     /// Marks the program as idle. Returns `true` if it has to leave.
-    pub(super) fn idle(&mut self, program: &ActorRef<ProgramMessage>) -> bool {
+    pub(super) fn mark_idle(&mut self, program: &ActorRef<ProgramMessage>) -> bool {
         let mut state = self.pool.state.lock();
         let number = match self.number {
             Some(number) => {
-                state.remove(number);
+                state.forget(number);
                 number
             }
             None => state.next_number(),
         };
         self.number = Some(number);
-        let leaves = state.is_short();
+        let leaves = state.needs_eviction();
         if leaves {
             state.leaving += 1;
         } else {
@@ -161,7 +161,7 @@ impl Drop for RealmSlot {
         self.pool.watch.slot_freed();
         let mut state = self.pool.state.lock();
         if let Some(number) = self.number {
-            state.remove(number);
+            state.forget(number);
         }
         let Some((_, waiting)) = state.waiting.pop_first() else {
             state.free += 1;

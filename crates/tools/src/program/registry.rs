@@ -19,7 +19,7 @@ use super::message::{
 };
 use super::realm_pool::RealmPool;
 use super::stats::ProgramsWatch;
-use super::{CheckLoadsRequest, Program, ProgramArgs, ProgramMessage, ProgramRecord, short};
+use super::{CheckLoadsRequest, Program, ProgramArgs, ProgramMessage, ProgramRecord, truncate};
 use crate::code::run::{InternalOwner, RunOwner};
 use crate::code::typescript::TypeStripper;
 use crate::code::{CodeError, CodeLimit, CodeLimits, Language, Sandbox};
@@ -80,7 +80,7 @@ pub struct Programs {
     pool: Arc<RealmPool>,
     system: ActorSystem,
     actor: String,
-    top: SupervisorRef,
+    programs_supervisor: SupervisorRef,
     published: BTreeMap<String, PublishedProgram>,
 }
 
@@ -101,14 +101,14 @@ impl strowger::Actor for Programs {
     type Error = BoxError;
 
     async fn pre_start(spec: ProgramsSpec, cx: &mut Context<Self>) -> Result<Self, BoxError> {
-        let top = Supervisor::new(Strategy::OneForOne);
+        let programs_supervisor = Supervisor::new(Strategy::OneForOne);
         let sandbox = &spec.sandbox;
         let stripper = spec.typescript.clone();
-        spec.watch.begin();
+        spec.watch.reset();
         Ok(Self {
             stripper: stripper.map(|script| TypeStripper::new(Arc::clone(sandbox), script)),
             pool: RealmPool::new(spec.residents, spec.watch.clone()),
-            top: cx.supervise(PUBLISHED, top).await?,
+            programs_supervisor: cx.supervise(PUBLISHED, programs_supervisor).await?,
             system: cx.system(),
             actor: cx.path().to_string(),
             published: BTreeMap::new(),
@@ -121,8 +121,8 @@ impl strowger::Actor for Programs {
         let name = request.name.clone();
         let own = self.spec.limits;
         let published = self.register(request).await;
-        let published = published.map_err(|error| error.within(&own));
-        self.spec.watch.published(self.published.len());
+        let published = published.map_err(|error| error.with_origin(&own));
+        self.spec.watch.set_published(self.published.len());
         tracing::info!(
             target: "strowger::audit",
             actor = %self.actor,
@@ -139,9 +139,13 @@ impl strowger::Actor for Programs {
         if there {
             // Fails if the program was stopped permanently, since its supervisor is then gone
             // already.
-            drop(self.top.terminate_child(&ask.request.name).await);
+            drop(
+                self.programs_supervisor
+                    .terminate_child(&ask.request.name)
+                    .await,
+            );
         }
-        self.spec.watch.published(self.published.len());
+        self.spec.watch.set_published(self.published.len());
         ask.reply.send(there);
     }
 
@@ -172,39 +176,39 @@ impl Programs {
             || !name.chars().all(fit)
             || name.starts_with('.')
         {
-            return Err(ProgramError::Name(short(&name)));
+            return Err(ProgramError::InvalidName(truncate(&name)));
         }
         let is_new = !self.published.contains_key(&name);
         if is_new && self.published.len() >= self.spec.programs {
-            return Err(ProgramError::Full(self.spec.programs));
+            return Err(ProgramError::TooManyPrograms(self.spec.programs));
         }
-        let args = ProgramArgs(Arc::new(self.prepare(publish).await?));
+        let args = ProgramArgs(Arc::new(self.compile(publish).await?));
         let before = self.published.remove(&name);
         if before.is_some() {
             // Fails if the program was stopped permanently, since its supervisor is then gone
             // already.
-            drop(self.top.terminate_child(&name).await);
+            drop(self.programs_supervisor.terminate_child(&name).await);
         }
         let loaded = match self.start(&name, &args).await {
             Ok(actor) if args.0.draft => Ok(actor),
             Ok(actor) => match actor.ask(CheckLoadsRequest).await {
                 Ok(loaded) => loaded.map(|()| actor),
-                Err(_) => Err(ProgramError::Ended),
+                Err(_) => Err(ProgramError::ShuttingDown),
             },
             Err(error) => Err(error),
         };
         match loaded {
             Ok(actor) => {
-                self.keep(name, args, actor);
+                self.add_published(name, args, actor);
                 Ok(())
             }
             Err(error) => {
-                drop(self.top.terminate_child(&name).await);
+                drop(self.programs_supervisor.terminate_child(&name).await);
                 // The earlier version goes on from the state that it kept.
                 if let Some(PublishedProgram { args, .. }) = before
                     && let Ok(actor) = self.start(&name, &args).await
                 {
-                    self.keep(name, args, actor);
+                    self.add_published(name, args, actor);
                 }
                 Err(error)
             }
@@ -212,7 +216,7 @@ impl Programs {
     }
 
     /// Lists a program that runs, and exposes it until its actor ends.
-    fn keep(&mut self, name: String, args: ProgramArgs, actor: ActorRef<ProgramMessage>) {
+    fn add_published(&mut self, name: String, args: ProgramArgs, actor: ActorRef<ProgramMessage>) {
         let address = format!("programs/{name}");
         // The address is free: the actor that had it is terminated before another one starts.
         drop(self.system.export_as(&address, &actor, Program::export()));
@@ -221,14 +225,14 @@ impl Programs {
     }
 
     /// Prepares a program: compiles its code and its schemas.
-    async fn prepare(&self, publish: PublishRequest) -> Result<ProgramRecord, ProgramError> {
-        let limits = self.spec.limits.within(&publish.budget);
+    async fn compile(&self, publish: PublishRequest) -> Result<ProgramRecord, ProgramError> {
+        let limits = self.spec.limits.tightened_by(&publish.budget);
         if publish.code.len() > limits.source {
             let length = publish.code.len() as u64;
-            return Err(limits.passed(CodeLimit::Source, Some(length)).into());
+            return Err(limits.exceeded(CodeLimit::Source, Some(length)).into());
         }
         if let Some(name) = publish.functions.invalid_name() {
-            return Err(CodeError::Function(name.to_owned()).into());
+            return Err(CodeError::InvalidFunctionName(name.to_owned()).into());
         }
         let code: Arc<str> = match (publish.language, &self.stripper) {
             (Language::JavaScript, _) => publish.code.into(),
@@ -236,7 +240,9 @@ impl Programs {
                 let internal: Arc<dyn RunOwner> = Arc::new(InternalOwner);
                 stripper.strip(&publish.code, &internal).await?
             }
-            (Language::TypeScript, None) => return Err(CodeError::Language("TypeScript").into()),
+            (Language::TypeScript, None) => {
+                return Err(CodeError::UnsupportedLanguage("TypeScript").into());
+            }
         };
         Ok(ProgramRecord {
             input: compile_schema(SchemaSide::Input, publish.input.as_ref())?,
@@ -262,7 +268,7 @@ impl Programs {
         name: &str,
         args: &ProgramArgs,
     ) -> Result<ActorRef<ProgramMessage>, ProgramError> {
-        let ended = |_| ProgramError::Ended;
+        let ended = |_| ProgramError::ShuttingDown;
         let program = ChildSpec::new::<Program>(PROGRAM, args.clone())
             .restart(Restart::Transient)
             .mailbox(MailboxSpec::bounded(self.spec.mailbox));
@@ -270,12 +276,16 @@ impl Programs {
             .intensity(self.spec.restarts, self.spec.period)
             .child(program);
         let supervisor = ChildSpec::supervisor(name, supervisor).restart(Restart::Temporary);
-        let child = self.top.start_child(supervisor).await.map_err(ended)?;
+        let child = self
+            .programs_supervisor
+            .start_child(supervisor)
+            .await
+            .map_err(ended)?;
         let path = format!("{}/{PROGRAM}", child.path());
         let found = self.system.find(path.as_str());
         found
             .and_then(|program| program.downcast())
-            .ok_or(ProgramError::Ended)
+            .ok_or(ProgramError::ShuttingDown)
     }
 }
 
@@ -292,7 +302,7 @@ fn compile_schema(
     let Some(schema) = schema else {
         return Ok(None);
     };
-    let bad = |why: String| ProgramError::BadSchema(side, short(&why));
+    let bad = |why: String| ProgramError::InvalidSchema(side, truncate(&why));
     if schema.to_string().len() > MAX_SCHEMA {
         return Err(bad(format!("larger than {MAX_SCHEMA} bytes")));
     }

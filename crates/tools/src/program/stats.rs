@@ -71,11 +71,11 @@ impl ProgramsWatch {
     }
 
     /// Starts an incarnation of the registry, without programs.
-    pub(super) fn begin(&self) {
-        self.published(0);
+    pub(super) fn reset(&self) {
+        self.set_published(0);
     }
 
-    pub(super) fn published(&self, programs: usize) {
+    pub(super) fn set_published(&self, programs: usize) {
         self.0.published.store(programs, Ordering::Relaxed);
     }
 
@@ -87,14 +87,14 @@ impl ProgramsWatch {
         self.0.resident.fetch_sub(1, Ordering::Relaxed);
     }
 
-    pub(super) fn called(&self, error: Option<&ProgramError>) {
+    pub(super) fn record_call(&self, error: Option<&ProgramError>) {
         self.0.calls.fetch_add(1, Ordering::Relaxed);
         let count = match error {
             None => return,
             Some(
                 ProgramError::Draft(_)
-                | ProgramError::TooLong { .. }
-                | ProgramError::Schema(SchemaSide::Input, _),
+                | ProgramError::InputTooLong { .. }
+                | ProgramError::SchemaMismatch(SchemaSide::Input, _),
             ) => &self.0.refused,
             Some(_) => &self.0.failed,
         };

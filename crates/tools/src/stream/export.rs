@@ -89,7 +89,7 @@ impl PutPayload {
         let piece = match (self.text, self.base64) {
             (Some(text), None) => StreamPiece::Text(text),
             (None, Some(base64)) => match STANDARD.decode(base64) {
-                Ok(octets) => StreamPiece::Octets(octets.into()),
+                Ok(bytes) => StreamPiece::Bytes(bytes.into()),
                 Err(error) => return Err(bad(&format!("`base64`: {error}"))),
             },
             _ => return Err(bad("needs either `text` or `base64`")),

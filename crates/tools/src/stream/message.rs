@@ -12,7 +12,7 @@ pub enum StreamPiece {
     /// Text.
     Text(String),
     /// Bytes.
-    Octets(Bytes),
+    Bytes(Bytes),
 }
 
 impl StreamPiece {
@@ -21,7 +21,7 @@ impl StreamPiece {
     pub fn len(&self) -> usize {
         match self {
             Self::Text(text) => text.len(),
-            Self::Octets(octets) => octets.len(),
+            Self::Bytes(bytes) => bytes.len(),
         }
     }
 
@@ -36,7 +36,7 @@ impl StreamPiece {
     pub fn into_payload(self) -> Payload {
         match self {
             Self::Text(text) => Payload::new(ContentType::Text, text),
-            Self::Octets(octets) => Payload::new(ContentType::Bytes, octets),
+            Self::Bytes(bytes) => Payload::new(ContentType::Bytes, bytes),
         }
     }
 }
@@ -96,10 +96,10 @@ impl PutRequest {
     }
 
     /// Creates a request to send bytes.
-    pub fn octets(stream: impl Into<String>, octets: impl Into<Bytes>) -> Self {
+    pub fn bytes(stream: impl Into<String>, bytes: impl Into<Bytes>) -> Self {
         Self {
             stream: stream.into(),
-            piece: StreamPiece::Octets(octets.into()),
+            piece: StreamPiece::Bytes(bytes.into()),
         }
     }
 }
@@ -158,7 +158,8 @@ pub struct StreamInfo {
     /// Number of pieces sent.
     pub pieces: u64,
     /// Number of bytes sent.
-    pub octets: u64,
+    #[serde(rename = "octets")]
+    pub bytes: u64,
     /// Number of readers disconnected because they stalled.
     pub disconnected: u64,
     /// Number of pieces that wait for room.
@@ -183,18 +184,18 @@ pub enum StreamError {
     },
     /// The name is invalid.
     #[error("invalid stream name: use letters, digits and -_.:/")]
-    Name,
+    InvalidName,
     /// The piece is too long.
-    #[error("the item is {octets} bytes, limit is {limit}")]
-    TooLong {
+    #[error("the item is {bytes} bytes, limit is {limit}")]
+    PieceTooLong {
         /// Size of the piece, in bytes.
-        octets: usize,
+        bytes: usize,
         /// Maximum size, in bytes.
         limit: usize,
     },
     /// The maximum number of streams exists.
     #[error("{limit} streams open, which is the limit")]
-    TooMany {
+    TooManyStreams {
         /// Maximum number of streams.
         limit: usize,
     },
@@ -206,13 +207,13 @@ pub enum StreamError {
     },
     /// The maximum number of pieces waits for room.
     #[error("{limit} items wait for the slowest reader, which is the limit")]
-    Full {
+    TooManyWaiting {
         /// Maximum number of waiting pieces.
         limit: usize,
     },
     /// The producer is gone.
     #[error("the producer has exited")]
-    Lost,
+    ProducerExited,
 }
 
 impl StreamError {
@@ -222,12 +223,12 @@ impl StreamError {
         match self {
             Self::NotFound { .. } => "not-found",
             Self::Exists { .. } => "exists",
-            Self::Name => "name",
-            Self::TooLong { .. } => "size",
-            Self::TooMany { .. } => "streams",
+            Self::InvalidName => "name",
+            Self::PieceTooLong { .. } => "size",
+            Self::TooManyStreams { .. } => "streams",
             Self::TooManyReaders { .. } => "readers",
-            Self::Full { .. } => "waiting",
-            Self::Lost => "lost",
+            Self::TooManyWaiting { .. } => "waiting",
+            Self::ProducerExited => "lost",
         }
     }
 
@@ -236,7 +237,7 @@ impl StreamError {
     pub const fn is_refusal(&self) -> bool {
         !matches!(
             self,
-            Self::NotFound { .. } | Self::Exists { .. } | Self::Lost
+            Self::NotFound { .. } | Self::Exists { .. } | Self::ProducerExited
         )
     }
 
@@ -244,11 +245,11 @@ impl StreamError {
     #[must_use]
     pub fn to_fault(&self) -> Fault {
         let code = match self {
-            Self::Name | Self::TooLong { .. } => FaultCode::Refused,
-            Self::TooMany { .. } | Self::TooManyReaders { .. } | Self::Full { .. } => {
-                FaultCode::Full
-            }
-            Self::NotFound { .. } | Self::Exists { .. } | Self::Lost => FaultCode::Failed,
+            Self::InvalidName | Self::PieceTooLong { .. } => FaultCode::Refused,
+            Self::TooManyStreams { .. }
+            | Self::TooManyReaders { .. }
+            | Self::TooManyWaiting { .. } => FaultCode::Full,
+            Self::NotFound { .. } | Self::Exists { .. } | Self::ProducerExited => FaultCode::Failed,
         };
         let details = serde_json::json!({ "reason": self.name() });
         Fault::new(code, self.to_string()).with_details(details)

@@ -90,7 +90,7 @@ pub struct StreamsWatch(Arc<StreamsCounters>);
 struct StreamsCounters {
     live: AtomicUsize,
     pieces: AtomicU64,
-    octets: AtomicU64,
+    bytes: AtomicU64,
     verbs: Mutex<BTreeMap<&'static str, VerbUsage>>,
 }
 
@@ -109,26 +109,26 @@ impl StreamsWatch {
         if pieces > 0 {
             let put = verbs.entry("put").or_default();
             put.calls += pieces;
-            put.octets = self.0.octets.load(Ordering::Relaxed);
+            put.bytes = self.0.bytes.load(Ordering::Relaxed);
         }
         verbs
     }
 
     /// Starts an incarnation, without streams.
-    pub(super) fn begin(&self) {
-        self.live(0);
+    pub(super) fn reset(&self) {
+        self.set_live(0);
     }
 
-    pub(super) fn live(&self, streams: usize) {
+    pub(super) fn set_live(&self, streams: usize) {
         self.0.live.store(streams, Ordering::Relaxed);
     }
 
-    pub(super) fn sent(&self, octets: u64) {
+    pub(super) fn record_piece(&self, bytes: u64) {
         self.0.pieces.fetch_add(1, Ordering::Relaxed);
-        self.0.octets.fetch_add(octets, Ordering::Relaxed);
+        self.0.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    pub(super) fn called(&self, verb: &'static str, error: Option<&StreamError>) {
+    pub(super) fn record_call(&self, verb: &'static str, error: Option<&StreamError>) {
         let mut verbs = self.0.verbs.lock();
         let usage = verbs.entry(verb).or_default();
         usage.calls += 1;

@@ -74,8 +74,8 @@ impl Office {
         self.ask(ReadRequest::new(path)).await.map(Vec::from)
     }
 
-    async fn write(&self, path: &str, octets: &str) -> Result<(), FileError> {
-        self.ask(WriteRequest::new(path, octets.to_owned())).await
+    async fn write(&self, path: &str, bytes: &str) -> Result<(), FileError> {
+        self.ask(WriteRequest::new(path, bytes.to_owned())).await
     }
 }
 
@@ -90,10 +90,10 @@ fn rule<T: std::fmt::Debug>(outcome: Result<T, FileError>) -> FileRule {
 #[tokio::test]
 async fn octets_come_back_as_they_were_written() {
     let office = Office::open(|_| {});
-    let octets: Vec<u8> = (0..=255).cycle().take(700_000).collect();
-    for mode in [WriteMode::Inplace, WriteMode::Atomic, WriteMode::Durable] {
+    let bytes: Vec<u8> = (0..=255).cycle().take(700_000).collect();
+    for mode in [WriteMode::InPlace, WriteMode::Atomic, WriteMode::Durable] {
         for length in [700_000, 3, 0, 300_000] {
-            let part = octets[..length].to_vec();
+            let part = bytes[..length].to_vec();
             let write = WriteRequest::new("octets", part.clone()).with_mode(mode);
             office.ask(write).await.expect("there is room");
             assert_eq!(office.read("octets").await.expect("it is there"), part);
@@ -145,7 +145,7 @@ async fn what_is_appended_comes_behind() {
     for part in ["one, ", "two"] {
         let append = AppendRequest {
             path: "log".into(),
-            octets: part.into(),
+            bytes: part.into(),
         };
         office.ask(append).await.expect("there is room");
     }
@@ -265,7 +265,7 @@ async fn changes_are_made_all_or_none() {
         "{}",
         edited.diff
     );
-    assert_eq!(edited.places, 1);
+    assert_eq!(edited.replacements, 1);
     let text = office.read("poem").await.expect("it is there");
     assert_eq!(
         text, b"roses are red\nviolets are red\n",
@@ -284,7 +284,10 @@ async fn changes_are_made_all_or_none() {
     );
     assert_eq!(office.read("poem").await.expect("it is there"), text);
     edit.changes[1].all = true;
-    assert_eq!(office.ask(edit).await.expect("all are meant").places, 3);
+    assert_eq!(
+        office.ask(edit).await.expect("all are meant").replacements,
+        3
+    );
     let text = office.read("poem").await.expect("it is there");
     assert_eq!(text, b"roses were red\nviolets were blue\n");
 }
@@ -392,7 +395,7 @@ async fn a_rename_replaces_only_if_told() {
     office.ask(rename).await.expect("it was told to");
     assert_eq!(office.read("b").await.expect("it is there"), b"a");
     let usage = office.ask(FilesUsageRequest).await;
-    assert_eq!((usage.octets, usage.entries), (1, 1));
+    assert_eq!((usage.bytes, usage.entries), (1, 1));
 }
 
 #[tokio::test]
@@ -416,7 +419,7 @@ async fn a_directory_goes_with_what_is_in_it_only_if_told() {
     delete.recursive = true;
     office.ask(delete).await.expect("it was told to");
     let usage = office.ask(FilesUsageRequest).await;
-    assert_eq!((usage.octets, usage.entries), (0, 0));
+    assert_eq!((usage.bytes, usage.entries), (0, 0));
 }
 
 #[tokio::test]
@@ -433,7 +436,7 @@ async fn a_file_says_what_it_holds_by_its_name() {
         .await
         .expect("it is there");
     assert_eq!(
-        (&*media.mime, &media.octets[..]),
+        (&*media.mime, &media.bytes[..]),
         ("image/png", &b"pixels"[..])
     );
 }
@@ -452,10 +455,10 @@ async fn each_call_is_counted() {
     let usage = office.ask(FilesUsageRequest).await;
     let read = usage.verbs["read"];
     assert_eq!(
-        (read.calls, read.refused, read.failed, read.octets),
+        (read.calls, read.refused, read.failed, read.bytes),
         (3, 1, 1, 3)
     );
-    assert_eq!(usage.verbs["write"].octets, 3);
+    assert_eq!(usage.verbs["write"].bytes, 3);
     let root = office.ask(RootRequest).await.expect("there is one");
     assert!(root.path.ends_with("/data") && !root.read_only);
 }

@@ -87,10 +87,10 @@ fn pieces_reach_every_reader_in_order_and_then_the_end() {
         for line in ["a", "b", "c"] {
             assert_eq!(office.put("log", line).await, Ok(2));
         }
-        let octets = PutRequest::octets("log", vec![0, 255]);
-        assert_eq!(office.streams.ask(octets).await.expect("it answers"), Ok(2));
+        let bytes = PutRequest::bytes("log", vec![0, 255]);
+        assert_eq!(office.streams.ask(bytes).await.expect("it answers"), Ok(2));
         let info = &office.list().await[0];
-        assert_eq!((info.readers, info.pieces, info.octets), (2, 4, 5));
+        assert_eq!((info.readers, info.pieces, info.bytes), (2, 4, 5));
         let stream = "log".to_owned();
         let ended = office.streams.ask(EndStreamRequest { stream }).await;
         assert_eq!(ended.expect("it answers"), Ok(()));
@@ -98,7 +98,7 @@ fn pieces_reach_every_reader_in_order_and_then_the_end() {
             for line in ["a", "b", "c"] {
                 assert_eq!(next(reader).await, text(line));
             }
-            assert_eq!(next(reader).await, StreamPiece::Octets(vec![0, 255].into()));
+            assert_eq!(next(reader).await, StreamPiece::Bytes(vec![0, 255].into()));
             assert!(reader.recv().await.is_none());
         }
         let late = office.put("log", "d").await;
@@ -181,7 +181,7 @@ fn a_producer_is_as_fast_as_its_slowest_reader() {
         let third = office.put("log", "c");
         let read = async {
             let full = office.put("log", "d").await;
-            assert_eq!(full, Err(StreamError::Full { limit: 1 }));
+            assert_eq!(full, Err(StreamError::TooManyWaiting { limit: 1 }));
             for line in ["a", "b", "c"] {
                 assert_eq!(next(&mut slow).await, text(line));
             }
@@ -227,7 +227,7 @@ fn every_limit_says_what_it_is() {
         for name in ["", "a b", "../x\n", "longer"] {
             assert_eq!(
                 open(name).await.expect("it answers"),
-                Err(StreamError::Name),
+                Err(StreamError::InvalidName),
                 "{name:?}"
             );
         }
@@ -236,12 +236,9 @@ fn every_limit_says_what_it_is() {
             stream: "log".into(),
         };
         assert_eq!(open("log").await.expect("it answers"), Err(exists));
-        let full = StreamError::TooMany { limit: 1 };
+        let full = StreamError::TooManyStreams { limit: 1 };
         assert_eq!(open("other").await.expect("it answers"), Err(full));
-        let long = StreamError::TooLong {
-            octets: 5,
-            limit: 4,
-        };
+        let long = StreamError::PieceTooLong { bytes: 5, limit: 4 };
         assert_eq!(office.put("log", "12345").await, Err(long));
         let reader = office.follow("log").await;
         let second = office

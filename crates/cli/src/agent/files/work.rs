@@ -84,7 +84,7 @@ pub(super) async fn read_media(roots: Roots, args: One, _: Progress) -> Result<M
     let below = roots.find(&args.path)?;
     let path = below.path.clone();
     let media = below.ask(ReadMediaRequest { path }).await?;
-    let (data, mime) = (STANDARD.encode(&media.octets), media.mime);
+    let (data, mime) = (STANDARD.encode(&media.bytes), media.mime);
     let content = if mime.starts_with("image/") {
         McpContent::Image { data, mime }
     } else if mime.starts_with("audio/") {
@@ -220,7 +220,7 @@ pub(super) async fn search_text(roots: Roots, args: Said, _: Progress) -> Result
     let change = |search: &mut SearchRequest| {
         search.names = args.names;
         search.text = Some(args.pattern);
-        search.most = args.most;
+        search.max_matches = args.most;
         search.exclude = args.exclude_patterns.unwrap_or_default();
     };
     search(&roots, &args.path, change).await
@@ -332,7 +332,7 @@ pub(super) async fn append_file(
     let octets = args.content.len();
     let append = AppendRequest {
         path: below.path.clone(),
-        octets: args.content.into(),
+        bytes: args.content.into(),
     };
     below.ask(append).await?;
     Ok(written(&args.path, octets))
@@ -357,7 +357,7 @@ pub(super) async fn edit_file(roots: Roots, args: Edits, _: Progress) -> Result<
     };
     let edited = below.ask(edit).await?;
     Ok(McpAnswer::text(edited.diff.clone())
-        .with_structured(json!({ "places": edited.places }))
+        .with_structured(json!({ "places": edited.replacements }))
         .with_value_for_code(json!(edited)))
 }
 

@@ -74,11 +74,7 @@ async fn write(streams: StreamsRef, roots: Roots, call: McpCall) -> Result<McpAn
         };
         (pieces, octets) = (pieces + 1, octets + piece.len());
         let path = file.path.clone();
-        file.ask(AppendRequest {
-            path,
-            octets: piece,
-        })
-        .await?;
+        file.ask(AppendRequest { path, bytes: piece }).await?;
         let said = format!("{octets} bytes written");
         call.progress.tell(pieces as f64, None, &said).await;
     }

@@ -38,12 +38,12 @@ const EACH: [RootMetric; 4] = [
     (
         "strowger_tool_files_bytes",
         "Bytes added below the root of a tool.",
-        |usage| usage.octets,
+        |usage| usage.bytes,
     ),
     (
         "strowger_tool_files_bytes_max",
         "Limit of bytes added below the root of a tool.",
-        |usage| usage.octets_limit,
+        |usage| usage.bytes_limit,
     ),
     (
         "strowger_tool_files_entries",
@@ -79,7 +79,7 @@ fn calls(tools: &[(&str, VerbCounts)], page: &mut Exposition) {
     let mut octets = page.family("strowger_tool_bytes_total", MetricKind::Counter, help);
     for (tool, verbs) in tools {
         for (verb, counts) in verbs {
-            octets.sample(&[("tool", *tool), ("verb", verb)], counts.octets as f64);
+            octets.sample(&[("tool", *tool), ("verb", verb)], counts.bytes as f64);
         }
     }
 }

@@ -55,7 +55,7 @@ async fn every_verb_stays_below() {
     office.write("own", "x").await.expect("there is room");
     let append = AppendRequest {
         path: path(),
-        octets: "x".into(),
+        bytes: "x".into(),
     };
     assert_eq!(rule(office.ask(append).await), FileRule::Outside);
     let edit = EditRequest {
@@ -109,7 +109,7 @@ async fn every_verb_stays_below() {
         };
         assert_eq!(rule(office.ask(rename).await), FileRule::Outside);
     }
-    for mode in [WriteMode::Inplace, WriteMode::Atomic, WriteMode::Durable] {
+    for mode in [WriteMode::InPlace, WriteMode::Atomic, WriteMode::Durable] {
         let write = WriteRequest::new(path(), "x").with_mode(mode);
         assert_eq!(rule(office.ask(write).await), FileRule::Outside);
     }
@@ -265,7 +265,7 @@ async fn a_file_of_somebody_else_is_not_written_in_place() {
     assert_eq!(rule(office.write("mine", "x").await), FileRule::Linked);
     let append = AppendRequest {
         path: "mine".into(),
-        octets: "x".into(),
+        bytes: "x".into(),
     };
     assert_eq!(rule(office.ask(append).await), FileRule::Linked);
     assert_eq!(fs::read(&secret).expect("it is there"), SECRET);
@@ -439,15 +439,15 @@ async fn a_link_swapped_in_a_race_never_leads_out() {
     while begun.elapsed() < RACE {
         for _ in 0..50 {
             let path = office.root().join("place/key");
-            if checked(&path) && fs::read(&path).is_ok_and(|octets| octets == SECRET) {
+            if checked(&path) && fs::read(&path).is_ok_and(|bytes| bytes == SECRET) {
                 leaked += 1;
             }
         }
         match office.read("place/key").await {
-            Ok(octets) => {
+            Ok(bytes) => {
                 assert!(
-                    b"ours".starts_with(&octets[..]),
-                    "{octets:?} is not below the root"
+                    b"ours".starts_with(&bytes[..]),
+                    "{bytes:?} is not below the root"
                 );
                 ours += 1;
             }
@@ -457,7 +457,7 @@ async fn a_link_swapped_in_a_race_never_leads_out() {
             }
             Err(_) => {}
         }
-        for mode in [WriteMode::Inplace, WriteMode::Atomic] {
+        for mode in [WriteMode::InPlace, WriteMode::Atomic] {
             let _ = office
                 .ask(WriteRequest::new("place/key", "ours").with_mode(mode))
                 .await;

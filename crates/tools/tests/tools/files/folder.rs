@@ -23,7 +23,7 @@ async fn what_the_user_has_does_not_count() {
     let sparse = File::create(folder.path().join("sparse")).expect("a file");
     sparse.set_len(1 << 40).expect("it takes no room");
     let mut spec = FilesSpec::new(folder.path());
-    spec.limits.octets = 10;
+    spec.limits.bytes = 10;
     spec.limits.entries = 3;
     let system = ActorSystem::new("office").expect("it starts");
     let files = system.spawn::<Files>("files", spec).expect("it starts");
@@ -34,7 +34,7 @@ async fn what_the_user_has_does_not_count() {
     ask("new", "12345").await.expect("it is the first");
     let longer = AppendRequest {
         path: "sparse".into(),
-        octets: "12345".into(),
+        bytes: "12345".into(),
     };
     let longer = files.ask(longer).await.expect("it answers");
     longer.expect("only what is added counts");
@@ -50,12 +50,12 @@ async fn what_the_user_has_does_not_count() {
     ask("newest", "").await.expect("there is room");
     assert_eq!(rule(ask("one more", "").await), FileRule::Entries);
     let usage = files.ask(FilesUsageRequest).await.expect("it answers");
-    assert_eq!((usage.octets, usage.entries), (4, 3));
+    assert_eq!((usage.bytes, usage.entries), (4, 3));
 }
 
 #[tokio::test]
 async fn what_has_other_names_makes_no_room() {
-    let office = Office::limited(|limits| limits.octets = 5);
+    let office = Office::limited(|limits| limits.bytes = 5);
     fs::write(office.root().join("a"), "12345").expect("a file");
     fs::hard_link(office.root().join("a"), office.root().join("b")).expect("another name");
     office.write("new", "12345").await.expect("there is room");
@@ -64,7 +64,7 @@ async fn what_has_other_names_makes_no_room() {
         recursive: false,
     };
     office.ask(delete("a")).await.expect("it is there");
-    assert_eq!(rule(office.write("newer", "12345").await), FileRule::Octets);
+    assert_eq!(rule(office.write("newer", "12345").await), FileRule::Bytes);
     // Now there is room.
     office.ask(delete("b")).await.expect("it is there");
     office.write("newer", "12345").await.expect("there is room");
@@ -74,7 +74,7 @@ async fn what_has_other_names_makes_no_room() {
 async fn the_next_incarnation_does_not_begin_anew() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut spec = FilesSpec::new(folder.path());
-    spec.limits.octets = 10;
+    spec.limits.bytes = 10;
     let system = ActorSystem::new("office").expect("it starts");
     let tools = Supervisor::new(Strategy::OneForOne).child(ChildSpec::new::<Files>("files", spec));
     let tools = system.supervise("tools", tools).await.expect("it starts");
@@ -95,7 +95,7 @@ async fn the_next_incarnation_does_not_begin_anew() {
             break outcome;
         }
     };
-    assert_eq!(rule(outcome), FileRule::Octets);
+    assert_eq!(rule(outcome), FileRule::Bytes);
 }
 
 /// A text of ten thousand lines, with a much smaller limit.
@@ -119,8 +119,8 @@ async fn lines_of_a_file_of_any_size_are_read() {
             head,
             tail,
         };
-        let octets = office.ask(ask).await?;
-        Ok(String::from_utf8(octets.into()).expect("it is text"))
+        let bytes = office.ask(ask).await?;
+        Ok(String::from_utf8(bytes.into()).expect("it is text"))
     };
     let is = |outcome: Result<String, _>, lines: &[&str]| {
         let outcome: Result<String, strowger_tools::files::FileError> = outcome;
@@ -162,7 +162,7 @@ async fn a_large_file_is_appended_to_and_read_in_parts() {
     let (office, text) = long();
     let append = AppendRequest {
         path: "long".into(),
-        octets: "the end".into(),
+        bytes: "the end".into(),
     };
     office.ask(append).await.expect("little is added");
     let part = ReadRequest {
@@ -263,7 +263,7 @@ async fn names_that_are_no_text_are_told_apart_and_reached() {
 
     let mut uris = Vec::new();
     let mut page = ListRequest {
-        most: Some(1),
+        max_entries: Some(1),
         ..ListRequest::default()
     };
     loop {
@@ -324,7 +324,7 @@ async fn the_largest_come_first_if_that_is_asked_for() {
     }
     let mut list = ListRequest {
         order: ListOrder::Size,
-        most: Some(3),
+        max_entries: Some(3),
         ..ListRequest::default()
     };
     let listing = office.ask(list.clone()).await.expect("it is listed");

@@ -30,12 +30,12 @@ async fn the_first_write_waits_for_no_walk() {
     });
     office.write("new", "text").await.expect("there is room");
     office.read("new").await.expect("it is there");
-    assert_eq!(office.ask(FilesUsageRequest).await.looked, 0);
+    assert_eq!(office.ask(FilesUsageRequest).await.scanned, 0);
     // Replacing a file scans its own directory, and no other.
     let write = WriteRequest::new("own/new", "text").with_mode(WriteMode::Atomic);
     office.ask(write).await.expect("there is room");
-    let looked = office.ask(FilesUsageRequest).await.looked;
-    assert!(looked <= 1, "{looked} entries were looked at");
+    let scanned = office.ask(FilesUsageRequest).await.scanned;
+    assert!(scanned <= 1, "{scanned} entries were scanned");
 }
 
 #[tokio::test]
@@ -56,7 +56,7 @@ async fn only_what_killed_writers_left_goes() {
     let write = WriteRequest::new("text", "text").with_mode(WriteMode::Durable);
     office.ask(write).await.expect("there is room");
     let gone = async {
-        while office.ask(FilesUsageRequest).await.looked < 6
+        while office.ask(FilesUsageRequest).await.scanned < 6
             || office.root().join(".strowger-12-3").exists()
         {
             tokio::task::yield_now().await;

@@ -20,7 +20,7 @@ async fn a_file_has_its_size() {
             office
                 .ask(AppendRequest {
                     path: "fresh".into(),
-                    octets: "12345678901".into(),
+                    bytes: "12345678901".into(),
                 })
                 .await,
         ];
@@ -60,11 +60,11 @@ async fn a_sparse_file_is_as_large_as_it_says() {
 #[tokio::test]
 async fn all_files_together_have_their_quota() {
     for (limit, refused) in [(10, true), (11, false)] {
-        let office = Office::limited(|limits| limits.octets = limit);
+        let office = Office::limited(|limits| limits.bytes = limit);
         office.write("a", "123456").await.expect("there is room");
         let more = office.write("b", "12345").await;
         match refused {
-            true => assert_eq!(rule(more), FileRule::Octets),
+            true => assert_eq!(rule(more), FileRule::Bytes),
             false => more.expect("there is room"),
         }
         office
@@ -73,13 +73,13 @@ async fn all_files_together_have_their_quota() {
             .expect("less is always possible");
         office.write("b", "12345").await.expect("there is room now");
         let usage = office.ask(FilesUsageRequest).await;
-        assert_eq!((usage.octets, usage.entries), (6, 2));
+        assert_eq!((usage.bytes, usage.entries), (6, 2));
     }
 }
 
 #[tokio::test]
 async fn many_writers_do_not_get_past_the_quota() {
-    let office = Office::limited(|limits| limits.octets = 1000);
+    let office = Office::limited(|limits| limits.bytes = 1000);
     let writes = (0..100).map(|number| {
         let files = office.files.clone();
         let write = WriteRequest::new(format!("file-{number}"), vec![b'x'; 30]);
@@ -89,7 +89,7 @@ async fn many_writers_do_not_get_past_the_quota() {
     for write in writes.collect::<Vec<_>>() {
         match write.await.expect("it ends") {
             Ok(()) => done += 1,
-            outcome => assert_eq!(rule(outcome), FileRule::Octets),
+            outcome => assert_eq!(rule(outcome), FileRule::Bytes),
         }
     }
     assert_eq!(done, 33);
@@ -218,7 +218,7 @@ async fn a_search_reads_and_finds_only_so_much() {
         (found.matches.len(), found.cut.as_deref()),
         (2, Some("searched"))
     );
-    search.most = Some(1);
+    search.max_matches = Some(1);
     let found = office.ask(search).await.expect("it is a directory");
     assert_eq!(
         (found.matches.len(), found.cut.as_deref()),

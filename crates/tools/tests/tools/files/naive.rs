@@ -21,6 +21,6 @@ pub(crate) fn read(root: &Path, path: &str) -> io::Result<Vec<u8>> {
     fs::read(allowed(root, path)?)
 }
 
-pub(crate) fn write(root: &Path, path: &str, octets: &[u8]) -> io::Result<()> {
-    fs::write(allowed(root, path)?, octets)
+pub(crate) fn write(root: &Path, path: &str, bytes: &[u8]) -> io::Result<()> {
+    fs::write(allowed(root, path)?, bytes)
 }

@@ -115,7 +115,7 @@ async fn every_answer_has_a_uri_for_a_name_that_is_none() {
 async fn every_refusal_by_a_limit_names_it_with_its_use_and_the_remedy() {
     let office = Office::limited(|limits: &mut FileLimits| {
         limits.file = 101;
-        limits.octets = 202;
+        limits.bytes = 202;
         limits.entries = 3;
         limits.scan = 4;
         limits.depth = 5;
@@ -127,7 +127,7 @@ async fn every_refusal_by_a_limit_names_it_with_its_use_and_the_remedy() {
     fs::write(office.root().join("e"), [b'x'; 111]).expect("a file");
     let append = AppendRequest {
         path: "a".into(),
-        octets: [b'x'; 99].as_slice().into(),
+        bytes: [b'x'; 99].as_slice().into(),
     };
     office.ask(append.clone()).await.expect("there is room");
     office.ask(append.clone()).await.expect("there is room");

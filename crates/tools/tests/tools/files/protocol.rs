@@ -41,7 +41,7 @@ async fn typescript_has_every_message_and_every_member() {
     fs::write(office.root().join("text"), "needle\nneedle\n").expect("a file");
     let search = SearchRequest {
         text: Some("needle".into()),
-        most: Some(1),
+        max_matches: Some(1),
         ..SearchRequest::default()
     };
     let list = ListRequest {

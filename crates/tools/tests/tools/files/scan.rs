@@ -57,7 +57,7 @@ async fn a_search_that_is_cut_names_the_limit_and_what_helps() {
     assert_eq!((&*key, limit), ("matches", 2));
     assert!(remedy.contains("--limit matches=N"), "{remedy}");
     let most = SearchRequest {
-        most: Some(1),
+        max_matches: Some(1),
         ..search("long")
     };
     let (key, limit, remedy) = cut(most).await;
@@ -74,7 +74,7 @@ async fn a_search_that_is_cut_names_the_limit_and_what_helps() {
     assert_eq!((&*key, limit), ("scan", 4));
     assert!(remedy.contains("--limit scan=N"), "{remedy}");
     let usage: FilesUsage = office.ask(strowger_tools::files::FilesUsageRequest).await;
-    assert_eq!(usage.looked, 3 * 3 + 4);
+    assert_eq!(usage.scanned, 3 * 3 + 4);
 }
 
 #[tokio::test]

@@ -19,9 +19,9 @@ struct Naive {
 }
 
 impl Naive {
-    fn put(&mut self, octets: &[u8]) {
+    fn put(&mut self, bytes: &[u8]) {
         for reader in &mut self.readers {
-            reader.push_back(octets.to_vec());
+            reader.push_back(bytes.to_vec());
         }
     }
 
