@@ -7,7 +7,7 @@ use strowger::ActorSystem;
 use strowger_tools::files::{Files, FilesSpec, SearchRequest};
 
 /// A memory statistic of this process, in bytes.
-fn of_process(key: &str) -> u64 {
+fn process_memory(key: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("there is /proc");
     let line = status.lines().find_map(|line| line.strip_prefix(key));
     let number = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
@@ -16,7 +16,7 @@ fn of_process(key: &str) -> u64 {
 
 /// Covers a line without an end, bytes that are not text, and many lines.
 #[tokio::test]
-async fn a_search_holds_little_of_a_file() {
+async fn search_memory_is_bounded() {
     let folder = tempfile::tempdir().expect("a folder");
     for (name, piece) in [
         ("line", b"\xff".repeat(1 << 16)),
@@ -30,7 +30,7 @@ async fn a_search_holds_little_of_a_file() {
     let system = ActorSystem::new("office").expect("it starts");
     let spec = FilesSpec::new(folder.path());
     let files = system.spawn::<Files>("files", spec).expect("it starts");
-    let before = of_process("VmRSS:");
+    let before = process_memory("VmRSS:");
     let search = SearchRequest {
         text: Some("needle".into()),
         ..SearchRequest::default()
@@ -38,6 +38,6 @@ async fn a_search_holds_little_of_a_file() {
     let found = files.ask_within(search, std::time::Duration::from_secs(300));
     let found = found.await.expect("it answers").expect("it is a directory");
     assert_eq!((found.matches.len(), found.skipped.long_lines), (0, 1));
-    let grown = of_process("VmHWM:").saturating_sub(before);
+    let grown = process_memory("VmHWM:").saturating_sub(before);
     assert!(grown < 32 << 20, "{grown} bytes more were in use");
 }

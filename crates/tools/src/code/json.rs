@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn halves_of_pairs_become_replacements_and_nothing_else_changes() {
+    fn lone_surrogates_become_replacement_characters() {
         for (json, text) in [
             (r#""\ud83d""#, "\u{fffd}"),
             (r#""\ude00 hello""#, "\u{fffd} hello"),
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_says_why() {
+    fn invalid_json_is_an_error_with_a_reason() {
         let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
         let why = parse_json::<Value>(&deep).expect_err("it is deep");
         assert_eq!(why, "nested more deeply than 127 lists and objects");

@@ -363,7 +363,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn chunks_have_the_lines_that_match_alone(
+        fn chunked_search_equals_search_line_by_line(
             text in r"([abé \n\r]|\r\n|a\nb){0,60}",
             which in 0..PATTERNS.len(),
             chunk in 1_usize..32,
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_is_found_once_wherever_it_matches() {
+    fn long_line_is_reported_once() {
         let pattern = LinePattern::new("needle").expect("it is one");
         let begins = LinePattern::new("^x").expect("it is one");
         for before in 0..100 {
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_has_what_was_found_and_whole_characters() {
+    fn excerpt_has_the_match_and_whole_characters() {
         for letter in ["x", "é", "€", "🦀"] {
             for at in [0, 1, 99, 100, 101, 150, 400] {
                 let line = letter.repeat(at) + "needle" + &letter.repeat(400);

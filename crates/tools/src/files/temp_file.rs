@@ -119,7 +119,7 @@ mod tests {
     use super::{is_temp_name, temp_name};
 
     #[test]
-    fn only_names_that_are_made_here_are_leftovers() {
+    fn temp_names_are_recognized_exactly() {
         assert!(is_temp_name(temp_name().as_bytes()));
         assert!(is_temp_name(b".strowger-1-0") && is_temp_name(b".strowger-4194304-12"));
         let others = [

@@ -88,7 +88,7 @@ fn rule<T: std::fmt::Debug>(outcome: Result<T, FileError>) -> FileRule {
 }
 
 #[tokio::test]
-async fn octets_come_back_as_they_were_written() {
+async fn written_bytes_are_read_back() {
     let office = Office::open(|_| {});
     let bytes: Vec<u8> = (0..=255).cycle().take(700_000).collect();
     for mode in [WriteMode::InPlace, WriteMode::Atomic, WriteMode::Durable] {
@@ -121,7 +121,7 @@ async fn octets_come_back_as_they_were_written() {
 }
 
 #[tokio::test]
-async fn a_replaced_file_keeps_its_mode_and_what_a_link_leads_to() {
+async fn atomic_write_keeps_the_mode_and_follows_links() {
     use std::os::unix::fs::PermissionsExt as _;
     let office = Office::open(|_| {});
     let at = office.root().join("script");
@@ -140,7 +140,7 @@ async fn a_replaced_file_keeps_its_mode_and_what_a_link_leads_to() {
 }
 
 #[tokio::test]
-async fn what_is_appended_comes_behind() {
+async fn append_adds_at_the_end() {
     let office = Office::open(|_| {});
     for part in ["one, ", "two"] {
         let append = AppendRequest {
@@ -153,7 +153,7 @@ async fn what_is_appended_comes_behind() {
 }
 
 #[tokio::test]
-async fn several_are_read_and_one_that_fails_spoils_no_other() {
+async fn read_many_fails_per_file() {
     let office = Office::limited(|limits| limits.file = 10);
     office.write("a", "123456").await.expect("there is room");
     office.write("b", "1234567").await.expect("there is room");
@@ -173,7 +173,7 @@ async fn several_are_read_and_one_that_fails_spoils_no_other() {
 }
 
 #[tokio::test]
-async fn a_page_follows_the_one_before() {
+async fn list_pages_cover_the_directory() {
     let office = Office::limited(|limits| limits.page = 300);
     for number in 0..1000 {
         fs::write(office.root().join(format!("{number:04}")), "").expect("a file");
@@ -194,7 +194,7 @@ async fn a_page_follows_the_one_before() {
 }
 
 #[tokio::test]
-async fn a_list_says_what_entries_are() {
+async fn list_stat_and_tree_describe_entries() {
     let office = Office::open(|_| {});
     office.write("file", "four").await.expect("there is room");
     let made = CreateDirectoryRequest {
@@ -241,7 +241,7 @@ async fn a_list_says_what_entries_are() {
 }
 
 #[tokio::test]
-async fn changes_are_made_all_or_none() {
+async fn edit_applies_all_changes_or_none() {
     let office = Office::open(|_| {});
     office
         .write("poem", "roses are red\nviolets are red\n")
@@ -293,7 +293,7 @@ async fn changes_are_made_all_or_none() {
 }
 
 #[tokio::test]
-async fn lines_are_found_by_pattern_and_files_by_name() {
+async fn search_finds_lines_by_pattern_and_files_by_name() {
     let office = Office::open(|_| {});
     office
         .ask(CreateDirectoryRequest {
@@ -380,7 +380,7 @@ async fn lines_are_found_by_pattern_and_files_by_name() {
 }
 
 #[tokio::test]
-async fn a_rename_replaces_only_if_told() {
+async fn rename_replaces_only_on_request() {
     let office = Office::open(|_| {});
     office.write("a", "a").await.expect("there is room");
     office.write("b", "bb").await.expect("there is room");
@@ -399,7 +399,7 @@ async fn a_rename_replaces_only_if_told() {
 }
 
 #[tokio::test]
-async fn a_directory_goes_with_what_is_in_it_only_if_told() {
+async fn delete_is_recursive_only_on_request() {
     let office = Office::open(|_| {});
     office
         .ask(CreateDirectoryRequest { path: "a/b".into() })
@@ -423,7 +423,7 @@ async fn a_directory_goes_with_what_is_in_it_only_if_told() {
 }
 
 #[tokio::test]
-async fn a_file_says_what_it_holds_by_its_name() {
+async fn media_type_is_guessed_from_the_name() {
     let office = Office::open(|_| {});
     office
         .write("a.png", "pixels")
@@ -442,7 +442,7 @@ async fn a_file_says_what_it_holds_by_its_name() {
 }
 
 #[tokio::test]
-async fn each_call_is_counted() {
+async fn usage_counts_each_call() {
     let office = Office::open(|_| {});
     office.write("a", "123").await.expect("there is room");
     office.read("a").await.expect("it is there");
@@ -464,7 +464,7 @@ async fn each_call_is_counted() {
 }
 
 #[tokio::test]
-async fn a_root_that_is_not_there_is_named() {
+async fn missing_root_is_named_in_the_error() {
     let folder = tempfile::tempdir().expect("a folder");
     let system = ActorSystem::new("office").expect("it starts");
     let gone = folder.path().join("gone");

@@ -156,7 +156,7 @@ async fn ask_all(programs: Vec<ActorRef<ProgramMessage>>, seed: u64, patient: bo
     }
 }
 
-fn many_ask(askers: u64, patient: bool) {
+fn check_concurrent_asks(askers: u64, patient: bool) {
     TestSystem::check(0..100, |system| {
         let office = Office::open(system);
         office.is_full();
@@ -180,18 +180,18 @@ fn many_ask(askers: u64, patient: bool) {
 }
 
 #[test]
-fn one_waits_and_one_leaves() {
-    many_ask(2, true);
+fn one_waiter_evicts_one_program() {
+    check_concurrent_asks(2, true);
 }
 
 #[test]
-fn as_many_leave_as_wait() {
-    many_ask(9, true);
+fn each_waiter_evicts_one_program() {
+    check_concurrent_asks(9, true);
 }
 
 #[test]
-fn who_gives_up_waiting_keeps_no_room() {
-    many_ask(9, false);
+fn cancelled_waiters_hold_no_slot() {
+    check_concurrent_asks(9, false);
 }
 
 /// Work of ten seconds.
@@ -204,7 +204,7 @@ async fn busy(program: ActorRef<ProgramMessage>) {
 }
 
 #[test]
-fn nobody_waits_for_one_that_works_while_others_are_idle() {
+fn idle_programs_are_evicted_before_busy_ones() {
     TestSystem::check(0..100, |system| {
         let office = Office::open(system);
         // The programs that were published last have a realm. The first of them would lose it next.
@@ -224,7 +224,7 @@ fn nobody_waits_for_one_that_works_while_others_are_idle() {
 }
 
 #[test]
-fn one_that_is_withdrawn_makes_room() {
+fn withdrawn_program_frees_its_slot() {
     TestSystem::check(0..100, |system| {
         let office = Office::open(system);
         let (mut working, office) = (JoinSet::new(), &office);

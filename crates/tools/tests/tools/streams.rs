@@ -79,7 +79,7 @@ async fn error(reader: &mut Reader<StreamPiece>) -> ReadError {
 }
 
 #[test]
-fn pieces_reach_every_reader_in_order_and_then_the_end() {
+fn readers_get_all_pieces_in_order_then_the_end() {
     let office = Office::open(|_| {});
     office.kit.run(async {
         office.begin("log").await;
@@ -117,7 +117,7 @@ fn pieces_reach_every_reader_in_order_and_then_the_end() {
 }
 
 #[test]
-fn who_comes_later_gets_the_last_pieces() {
+fn late_reader_gets_the_replay() {
     let office = Office::open(|limits| limits.replay = 2);
     office.kit.run(async {
         office.begin("log").await;
@@ -144,7 +144,7 @@ fn who_comes_later_gets_the_last_pieces() {
 }
 
 #[test]
-fn an_error_reaches_readers_behind_what_was_sent() {
+fn failure_arrives_after_the_pieces() {
     let office = Office::open(|_| {});
     office.kit.run(async {
         office.begin("log").await;
@@ -167,7 +167,7 @@ fn an_error_reaches_readers_behind_what_was_sent() {
 }
 
 #[test]
-fn a_producer_is_as_fast_as_its_slowest_reader() {
+fn slowest_reader_sets_the_pace() {
     let office = Office::open(|limits| {
         limits.window = 2;
         limits.waiting = 1;
@@ -192,7 +192,7 @@ fn a_producer_is_as_fast_as_its_slowest_reader() {
 }
 
 #[test]
-fn a_piece_whose_producer_gave_up_is_not_sent() {
+fn abandoned_put_is_not_sent() {
     let office = Office::open(|limits| limits.window = 1);
     office.kit.run(async {
         office.begin("log").await;
@@ -215,7 +215,7 @@ fn a_piece_whose_producer_gave_up_is_not_sent() {
 }
 
 #[test]
-fn every_limit_says_what_it_is() {
+fn limit_errors_name_their_limit() {
     let office = Office::open(|limits| {
         limits.streams = 1;
         limits.readers = 1;

@@ -18,7 +18,7 @@ use strowger_tools::files::{
 use super::{Office, SECRET, naive, rule};
 
 #[tokio::test]
-async fn dots_do_not_lead_out() {
+async fn dot_dot_stays_below_the_root() {
     let office = Office::open(|_| {});
     fs::create_dir(office.root().join("a")).expect("a folder");
     for path in [
@@ -49,7 +49,7 @@ async fn dots_do_not_lead_out() {
 }
 
 #[tokio::test]
-async fn every_verb_stays_below() {
+async fn every_request_stays_below_the_root() {
     let office = Office::open(|_| {});
     let path = || "../secret".to_owned();
     office.write("own", "x").await.expect("there is room");
@@ -121,7 +121,7 @@ async fn every_verb_stays_below() {
 }
 
 #[tokio::test]
-async fn what_comes_out_of_an_archive_stays_below() {
+async fn archive_names_stay_below_the_root() {
     let office = Office::open(|_| {});
     office
         .ask(CreateDirectoryRequest { path: "ok".into() })
@@ -140,7 +140,7 @@ async fn what_comes_out_of_an_archive_stays_below() {
 }
 
 #[tokio::test]
-async fn an_absolute_path_is_one_below_the_root_or_refused() {
+async fn absolute_path_outside_the_root_is_refused() {
     let office = Office::open(|_| {});
     office.write("own", "x").await.expect("there is room");
     for path in ["/etc/passwd", "/", "/proc/self/root/etc/passwd"] {
@@ -152,7 +152,7 @@ async fn an_absolute_path_is_one_below_the_root_or_refused() {
 }
 
 #[tokio::test]
-async fn a_sibling_of_the_same_beginning_is_another_directory() {
+async fn sibling_with_the_same_prefix_is_outside() {
     let office = Office::open(|_| {});
     let root = fs::canonicalize(office.root()).expect("it is there");
     let path = format!("{}-secret/key", root.display());
@@ -165,7 +165,7 @@ async fn a_sibling_of_the_same_beginning_is_another_directory() {
 }
 
 #[tokio::test]
-async fn a_name_with_a_nul_or_too_long_is_none() {
+async fn nul_and_long_names_are_refused() {
     let office = Office::open(|_| {});
     let long = "x".repeat(5000);
     let part = "x".repeat(300);
@@ -178,7 +178,7 @@ async fn a_name_with_a_nul_or_too_long_is_none() {
 }
 
 #[tokio::test]
-async fn links_lead_nowhere_else() {
+async fn links_out_of_the_root_are_refused() {
     let office = Office::open(|_| {});
     let at = |name: &str| office.root().join(name);
     symlink("../secret", at("to-file")).expect("a link");
@@ -227,7 +227,7 @@ async fn links_lead_nowhere_else() {
 }
 
 #[tokio::test]
-async fn a_link_to_the_roots_of_processes_leads_nowhere() {
+async fn proc_root_link_is_refused() {
     let office = Office::open(|_| {});
     symlink("/proc/self/root", office.root().join("proc")).expect("a link");
     let path = format!("proc{}", office.outside().join("secret").display());
@@ -239,7 +239,7 @@ async fn a_link_to_the_roots_of_processes_leads_nowhere() {
 }
 
 #[tokio::test]
-async fn the_root_may_be_reached_through_a_link() {
+async fn root_may_be_reached_through_a_link() {
     let office = Office::open(|_| {});
     let link = office.outside().join("link");
     symlink("data", &link).expect("a link");
@@ -257,7 +257,7 @@ async fn the_root_may_be_reached_through_a_link() {
 }
 
 #[tokio::test]
-async fn a_file_of_somebody_else_is_not_written_in_place() {
+async fn hard_linked_file_is_not_written_in_place() {
     let office = Office::open(|_| {});
     let secret = office.outside().join("secret");
     fs::hard_link(&secret, office.root().join("mine")).expect("a link");
@@ -280,7 +280,7 @@ async fn a_file_of_somebody_else_is_not_written_in_place() {
 }
 
 #[tokio::test]
-async fn what_is_no_file_is_not_opened_and_holds_nobody_up() {
+async fn special_files_are_refused_without_blocking() {
     let office = Office::open(|_| {});
     let at = office.root().join("pipe");
     mknodat(CWD, &at, FileType::Fifo, Mode::RWXU, 0).expect("a FIFO");
@@ -313,7 +313,7 @@ async fn what_is_no_file_is_not_opened_and_holds_nobody_up() {
 }
 
 #[tokio::test]
-async fn a_device_is_not_read() {
+async fn devices_are_refused() {
     let office = Office::open(|_| {});
     let device = rustix::fs::makedev(1, 5);
     let at = office.root().join("zero");
@@ -328,7 +328,7 @@ async fn a_device_is_not_read() {
 }
 
 #[tokio::test]
-async fn the_root_itself_stays() {
+async fn root_is_neither_deleted_nor_replaced() {
     let office = Office::open(|_| {});
     for path in ["", ".", "./."] {
         let delete = DeleteRequest {
@@ -352,7 +352,7 @@ async fn the_root_itself_stays() {
 }
 
 #[tokio::test]
-async fn nothing_is_written_below_a_read_only_root() {
+async fn read_only_root_refuses_changes() {
     let office = Office::open(|spec| spec.read_only = true);
     fs::write(office.root().join("own"), "x").expect("a file");
     assert_eq!(office.read("own").await.expect("it may be read"), b"x");
@@ -428,7 +428,7 @@ impl Swaps {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_link_swapped_in_a_race_never_leads_out() {
+async fn swapped_links_never_leave_the_root() {
     let office = Office::open(|_| {});
     let swaps = Swaps::begin(&office.root());
     // The twin checks the link and then opens the path: the swap happens in between.

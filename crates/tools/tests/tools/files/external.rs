@@ -48,7 +48,7 @@ impl Office {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_written_in_json_is_read_as_octets() {
+async fn json_writes_are_read_as_bytes() {
     let office = Office::open(|_| {});
     let write = json!({ "path": "a", "text": "hello", "mode": "atomic" });
     assert_eq!(office.call("write", write).await, Ok(Payload::EMPTY));
@@ -80,7 +80,7 @@ async fn what_is_written_in_json_is_read_as_octets() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_refusal_says_its_rule_and_a_mistake_what_is_wrong() {
+async fn faults_name_the_rule_or_the_mistake() {
     let office = Office::open(|_| {});
     let refused = office.call("read", json!({ "path": "../secret" })).await;
     let refused = refused.expect_err("it is outside");

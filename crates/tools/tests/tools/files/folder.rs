@@ -15,7 +15,7 @@ use strowger_tools::files::{
 use super::{Office, rule};
 
 #[tokio::test]
-async fn what_the_user_has_does_not_count() {
+async fn existing_files_do_not_use_quota() {
     let folder = tempfile::tempdir().expect("a folder");
     for number in 0..20 {
         fs::write(folder.path().join(number.to_string()), "1234567890").expect("a file");
@@ -54,7 +54,7 @@ async fn what_the_user_has_does_not_count() {
 }
 
 #[tokio::test]
-async fn what_has_other_names_makes_no_room() {
+async fn deleting_a_hard_link_frees_no_quota() {
     let office = Office::limited(|limits| limits.bytes = 5);
     fs::write(office.root().join("a"), "12345").expect("a file");
     fs::hard_link(office.root().join("a"), office.root().join("b")).expect("another name");
@@ -71,7 +71,7 @@ async fn what_has_other_names_makes_no_room() {
 }
 
 #[tokio::test]
-async fn the_next_incarnation_does_not_begin_anew() {
+async fn quota_survives_a_restart() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut spec = FilesSpec::new(folder.path());
     spec.limits.bytes = 10;
@@ -108,7 +108,7 @@ fn long() -> (Office, String) {
 }
 
 #[tokio::test]
-async fn lines_of_a_file_of_any_size_are_read() {
+async fn read_lines_accepts_files_of_any_size() {
     let (office, text) = long();
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let ask = async |from: Option<u64>, head: Option<u64>, tail: Option<u64>| {
@@ -158,7 +158,7 @@ async fn lines_of_a_file_of_any_size_are_read() {
 }
 
 #[tokio::test]
-async fn a_large_file_is_appended_to_and_read_in_parts() {
+async fn large_file_is_appended_and_read_in_parts() {
     let (office, text) = long();
     let append = AppendRequest {
         path: "long".into(),
@@ -181,7 +181,7 @@ fn search(text: &str) -> SearchRequest {
 }
 
 #[tokio::test]
-async fn a_search_finds_what_is_in_large_files() {
+async fn search_reads_large_files() {
     let (office, _) = long();
     let found = office.ask(search("line 9999$")).await.expect("it is found");
     let [hit] = &*found.matches else {
@@ -195,7 +195,7 @@ async fn a_search_finds_what_is_in_large_files() {
 }
 
 #[tokio::test]
-async fn a_search_says_what_it_did_not_search() {
+async fn search_reports_skipped_files() {
     let office = Office::limited(|limits| limits.file = 1000);
     let root = office.root();
     let sparse = File::create(root.join("sparse")).expect("a file");
@@ -235,7 +235,7 @@ async fn a_search_says_what_it_did_not_search() {
 }
 
 #[tokio::test]
-async fn a_search_that_has_read_enough_says_so() {
+async fn search_reports_the_byte_limit() {
     let (office, text) = long();
     for (limit, cut) in [
         (text.len() as u64, None),
@@ -250,7 +250,7 @@ async fn a_search_that_has_read_enough_says_so() {
 }
 
 #[tokio::test]
-async fn names_that_are_no_text_are_told_apart_and_reached() {
+async fn non_utf8_names_are_distinct_and_reachable() {
     let office = Office::open(|_| {});
     let names: [&[u8]; 2] = [b"caf\xe9", b"caf\xe8"];
     for name in names {
@@ -314,7 +314,7 @@ async fn names_that_are_no_text_are_told_apart_and_reached() {
 }
 
 #[tokio::test]
-async fn the_largest_come_first_if_that_is_asked_for() {
+async fn list_by_size_starts_with_the_largest() {
     let office = Office::open(|_| {});
     for (name, size) in [("a", 1), ("b", 3), ("c", 2), ("d", 3)] {
         office
@@ -336,7 +336,7 @@ async fn the_largest_come_first_if_that_is_asked_for() {
 }
 
 #[tokio::test]
-async fn a_tree_leaves_out_what_it_is_told() {
+async fn tree_applies_excludes() {
     let office = Office::open(|_| {});
     for name in ["src/a", "target/b", "src/target/c"] {
         let path = office.root().join(name);

@@ -17,7 +17,7 @@ fn old(path: &Path, age: Duration) {
 }
 
 #[tokio::test]
-async fn the_first_write_waits_for_no_walk() {
+async fn first_write_scans_nothing() {
     let office = Office::open(|spec| {
         for dir in ["a", "b", "c"] {
             let dir = spec.root.join(dir);
@@ -39,7 +39,7 @@ async fn the_first_write_waits_for_no_walk() {
 }
 
 #[tokio::test]
-async fn only_what_killed_writers_left_goes() {
+async fn only_abandoned_temp_files_are_removed() {
     let (long, short) = (Duration::from_secs(7200), Duration::from_secs(60));
     let office = Office::open(|spec| {
         fs::create_dir(spec.root.join("elsewhere")).expect("a directory");

@@ -10,7 +10,7 @@ use strowger_tools::files::{
 use super::{Office, rule};
 
 #[tokio::test]
-async fn a_file_has_its_size() {
+async fn file_limit_applies_to_reads_and_writes() {
     for (limit, refused) in [(10, true), (11, false)] {
         let office = Office::limited(|limits| limits.file = limit);
         fs::write(office.root().join("large"), "12345678901").expect("a file");
@@ -35,7 +35,7 @@ async fn a_file_has_its_size() {
 }
 
 #[tokio::test]
-async fn a_part_of_a_large_file_can_be_read() {
+async fn part_of_a_large_file_can_be_read() {
     let office = Office::limited(|limits| limits.file = 4);
     fs::write(office.root().join("large"), "12345678901").expect("a file");
     let part = ReadRequest {
@@ -50,7 +50,7 @@ async fn a_part_of_a_large_file_can_be_read() {
 }
 
 #[tokio::test]
-async fn a_sparse_file_is_as_large_as_it_says() {
+async fn sparse_file_counts_with_its_length() {
     let office = Office::open(|_| {});
     let file = File::create(office.root().join("sparse")).expect("a file");
     file.set_len(1 << 40).expect("it takes no room");
@@ -58,7 +58,7 @@ async fn a_sparse_file_is_as_large_as_it_says() {
 }
 
 #[tokio::test]
-async fn all_files_together_have_their_quota() {
+async fn byte_quota_covers_all_files() {
     for (limit, refused) in [(10, true), (11, false)] {
         let office = Office::limited(|limits| limits.bytes = limit);
         office.write("a", "123456").await.expect("there is room");
@@ -78,7 +78,7 @@ async fn all_files_together_have_their_quota() {
 }
 
 #[tokio::test]
-async fn many_writers_do_not_get_past_the_quota() {
+async fn concurrent_writers_stay_within_the_quota() {
     let office = Office::limited(|limits| limits.bytes = 1000);
     let writes = (0..100).map(|number| {
         let files = office.files.clone();
@@ -103,7 +103,7 @@ async fn many_writers_do_not_get_past_the_quota() {
 }
 
 #[tokio::test]
-async fn entries_have_their_quota() {
+async fn entry_quota_is_enforced() {
     for (limit, refused) in [(3, true), (4, false)] {
         let office = Office::limited(|limits| limits.entries = limit);
         office
@@ -120,7 +120,7 @@ async fn entries_have_their_quota() {
 }
 
 #[tokio::test]
-async fn a_directory_with_too_many_entries_is_not_listed() {
+async fn scan_limit_refuses_large_directories() {
     for (limit, refused) in [(2999, true), (3000, false)] {
         let office = Office::limited(|limits| limits.scan = limit);
         for number in 0..3000 {
@@ -148,7 +148,7 @@ async fn a_directory_with_too_many_entries_is_not_listed() {
 }
 
 #[tokio::test]
-async fn a_tree_that_is_cut_says_at_which_limits_and_what_helps() {
+async fn cut_tree_names_limits_and_remedies() {
     let deep = TreeRequest {
         depth: Some(1),
         ..TreeRequest::default()
@@ -201,7 +201,7 @@ async fn a_tree_that_is_cut_says_at_which_limits_and_what_helps() {
 }
 
 #[tokio::test]
-async fn a_search_reads_and_finds_only_so_much() {
+async fn search_stops_at_its_limits() {
     let office = Office::limited(|limits| {
         limits.searched = 10;
         limits.matches = 2;
@@ -227,7 +227,7 @@ async fn a_search_reads_and_finds_only_so_much() {
 }
 
 #[tokio::test]
-async fn a_pattern_that_would_take_long_does_not() {
+async fn hostile_patterns_are_searched_in_linear_time() {
     let office = Office::open(|_| {});
     office
         .write("text", &"a".repeat(100_000))
@@ -247,7 +247,7 @@ async fn a_pattern_that_would_take_long_does_not() {
 }
 
 #[tokio::test]
-async fn directories_are_not_stacked_deeper_than_the_limit() {
+async fn depth_limit_applies_to_new_and_moved_directories() {
     let office = Office::limited(|limits| limits.depth = 4);
     office
         .ask(CreateDirectoryRequest {
@@ -282,7 +282,7 @@ async fn directories_are_not_stacked_deeper_than_the_limit() {
 }
 
 #[tokio::test]
-async fn an_edit_does_not_blow_a_file_up() {
+async fn edit_result_stays_within_the_file_limit() {
     let office = Office::limited(|limits| limits.file = 1000);
     office
         .write("a", &"x".repeat(100))
@@ -302,7 +302,7 @@ async fn an_edit_does_not_blow_a_file_up() {
 }
 
 #[tokio::test]
-async fn an_edit_of_a_file_near_its_limit_is_judged_by_what_becomes_of_the_file() {
+async fn edit_limit_applies_to_the_result_alone() {
     let office = Office::limited(|limits| limits.file = 1000);
     let full = "x".repeat(1000);
     office.write("a", &full).await.expect("there is room");

@@ -39,7 +39,7 @@ fn texts(value: &Value, key: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn every_answer_has_a_uri_for_a_name_that_is_none() {
+async fn every_answer_has_uris_for_non_utf8_names() {
     let office = Office::open(|_| {});
     let root = office.root();
     for name in EVIL {
@@ -112,7 +112,7 @@ async fn every_answer_has_a_uri_for_a_name_that_is_none() {
 
 /// Every refusal by a limit names its key and value, the requested or used amount, and the remedy.
 #[tokio::test]
-async fn every_refusal_by_a_limit_names_it_with_its_use_and_the_remedy() {
+async fn limit_errors_name_limit_use_and_remedy() {
     let office = Office::limited(|limits: &mut FileLimits| {
         limits.file = 101;
         limits.bytes = 202;

@@ -28,7 +28,7 @@ fn members(value: &Value, into: &mut BTreeSet<String>) {
 }
 
 #[tokio::test]
-async fn typescript_has_every_message_and_every_member() {
+async fn typescript_declares_every_message_and_member() {
     let path = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../../packages/strowger/src/files/index.ts"

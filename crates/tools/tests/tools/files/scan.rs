@@ -14,7 +14,7 @@ fn search(text: &str) -> SearchRequest {
 }
 
 #[tokio::test]
-async fn a_deep_directory_does_not_end_a_search() {
+async fn search_skips_and_reports_deep_directories() {
     let office = Office::limited(|limits| limits.depth = 2);
     for dir in ["a/b/c/d", "z"] {
         fs::create_dir_all(office.root().join(dir)).expect("a directory");
@@ -32,7 +32,7 @@ async fn a_deep_directory_does_not_end_a_search() {
 }
 
 #[tokio::test]
-async fn a_search_that_is_cut_names_the_limit_and_what_helps() {
+async fn cut_search_names_limit_and_remedy() {
     let office = Office::limited(|limits| {
         limits.scan = 4;
         limits.searched = 30;
@@ -78,7 +78,7 @@ async fn a_search_that_is_cut_names_the_limit_and_what_helps() {
 }
 
 #[tokio::test]
-async fn a_line_of_any_length_is_searched_to_its_end() {
+async fn long_line_is_searched_to_its_end() {
     let office = Office::open(|_| {});
     let mut line = "x".repeat(5 << 20);
     line.push_str("needle\nneedle\n");
@@ -92,7 +92,7 @@ async fn a_line_of_any_length_is_searched_to_its_end() {
 }
 
 #[tokio::test]
-async fn lines_end_as_on_other_systems_too() {
+async fn crlf_ends_lines() {
     let office = Office::open(|_| {});
     fs::write(office.root().join("text"), "one\r\n\r\ntwo one\r\none two").expect("a file");
     for (pattern, expected) in [

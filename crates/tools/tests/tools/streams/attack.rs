@@ -33,7 +33,7 @@ impl Naive {
 const PIECES: usize = 10_000;
 
 #[test]
-fn a_reader_that_never_reads_holds_little_and_is_let_go() {
+fn stalled_reader_is_disconnected() {
     let office = Office::open(|limits| {
         limits.window = 4;
         limits.stall = Duration::from_secs(5);
@@ -71,7 +71,7 @@ fn a_reader_that_never_reads_holds_little_and_is_let_go() {
 }
 
 #[test]
-fn a_reader_that_leaves_in_the_middle_takes_nothing_from_the_others() {
+fn leaving_reader_does_not_affect_others() {
     let office = Office::open(|limits| limits.window = 1);
     office.kit.run(async {
         office.begin("log").await;
@@ -98,7 +98,7 @@ fn a_reader_that_leaves_in_the_middle_takes_nothing_from_the_others() {
 }
 
 #[test]
-fn a_producer_that_dies_ends_its_stream_with_an_error() {
+fn killed_producer_fails_its_stream() {
     let office = Office::open(|_| {});
     let spec = StreamsSpec::default();
     // Any actor can be a producer.
@@ -129,7 +129,7 @@ fn a_producer_that_dies_ends_its_stream_with_an_error() {
 }
 
 #[test]
-fn a_producer_outside_that_goes_without_a_word_is_noticed() {
+fn silent_producer_loses_its_stream() {
     let office = Office::open(|limits| limits.idle = Duration::from_secs(60));
     office.kit.run(async {
         office.begin("log").await;
@@ -158,7 +158,7 @@ fn a_producer_outside_that_goes_without_a_word_is_noticed() {
 }
 
 #[test]
-fn a_flood_of_pieces_is_refused_and_not_kept() {
+fn excess_puts_are_refused() {
     let office = Office::open(|limits| {
         limits.window = 1;
         limits.waiting = 2;
