@@ -23,7 +23,7 @@ mod protocol;
 mod scan;
 
 /// A files actor over a directory `data`, with a secret beside it.
-struct Office {
+struct Fixture {
     /// Contains `data`, and the secret that must not be reached.
     folder: TempDir,
     system: ActorSystem,
@@ -32,7 +32,7 @@ struct Office {
 
 const SECRET: &[u8] = b"the secret";
 
-impl Office {
+impl Fixture {
     fn open(change: impl FnOnce(&mut FilesSpec)) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         fs::create_dir(folder.path().join("data")).expect("the root");
@@ -89,14 +89,14 @@ fn rule<T: std::fmt::Debug>(outcome: Result<T, FileError>) -> FileRule {
 
 #[tokio::test]
 async fn written_bytes_are_read_back() {
-    let office = Office::open(|_| {});
+    let fixture = Fixture::open(|_| {});
     let bytes: Vec<u8> = (0..=255).cycle().take(700_000).collect();
     for mode in [WriteMode::InPlace, WriteMode::Atomic, WriteMode::Durable] {
         for length in [700_000, 3, 0, 300_000] {
             let part = bytes[..length].to_vec();
             let write = WriteRequest::new("octets", part.clone()).with_mode(mode);
-            office.ask(write).await.expect("there is room");
-            assert_eq!(office.read("octets").await.expect("it is there"), part);
+            fixture.ask(write).await.expect("there is room");
+            assert_eq!(fixture.read("octets").await.expect("it is there"), part);
         }
     }
     let part = ReadRequest {
@@ -105,7 +105,7 @@ async fn written_bytes_are_read_back() {
         length: Some(3),
     };
     assert_eq!(
-        office.ask(part.clone()).await.expect("it is there"),
+        fixture.ask(part.clone()).await.expect("it is there"),
         [1, 2, 3][..]
     );
     let behind = ReadRequest {
@@ -113,52 +113,52 @@ async fn written_bytes_are_read_back() {
         ..part
     };
     assert_eq!(
-        office.ask(behind).await.expect("nothing is no error"),
+        fixture.ask(behind).await.expect("nothing is no error"),
         b""[..]
     );
-    let left = fs::read_dir(office.root()).expect("a folder").count();
+    let left = fs::read_dir(fixture.root()).expect("a folder").count();
     assert_eq!(left, 1, "nothing is left beside the file");
 }
 
 #[tokio::test]
 async fn atomic_write_keeps_the_mode_and_follows_links() {
     use std::os::unix::fs::PermissionsExt as _;
-    let office = Office::open(|_| {});
-    let at = office.root().join("script");
+    let fixture = Fixture::open(|_| {});
+    let at = fixture.root().join("script");
     fs::write(&at, "old").expect("a file");
     fs::set_permissions(&at, fs::Permissions::from_mode(0o750)).expect("ours");
-    std::os::unix::fs::symlink("script", office.root().join("link")).expect("a link");
+    std::os::unix::fs::symlink("script", fixture.root().join("link")).expect("a link");
     let write = WriteRequest::new("link", "new").with_mode(WriteMode::Atomic);
-    office
+    fixture
         .ask(write)
         .await
         .expect("it leads to a file below the root");
     assert_eq!(fs::read(&at).expect("it is there"), b"new");
     let mode = fs::metadata(&at).expect("it is there").permissions().mode();
     assert_eq!(mode & 0o777, 0o750);
-    assert!(office.root().join("link").is_symlink());
+    assert!(fixture.root().join("link").is_symlink());
 }
 
 #[tokio::test]
 async fn append_adds_at_the_end() {
-    let office = Office::open(|_| {});
+    let fixture = Fixture::open(|_| {});
     for part in ["one, ", "two"] {
         let append = AppendRequest {
             path: "log".into(),
             bytes: part.into(),
         };
-        office.ask(append).await.expect("there is room");
+        fixture.ask(append).await.expect("there is room");
     }
-    assert_eq!(office.read("log").await.expect("it is there"), b"one, two");
+    assert_eq!(fixture.read("log").await.expect("it is there"), b"one, two");
 }
 
 #[tokio::test]
 async fn read_many_fails_per_file() {
-    let office = Office::limited(|limits| limits.file = 10);
-    office.write("a", "123456").await.expect("there is room");
-    office.write("b", "1234567").await.expect("there is room");
+    let fixture = Fixture::limited(|limits| limits.file = 10);
+    fixture.write("a", "123456").await.expect("there is room");
+    fixture.write("b", "1234567").await.expect("there is room");
     let paths = ["a", "gone", "b", "../secret"].map(str::to_owned).to_vec();
-    let read = office
+    let read = fixture
         .ask(ReadManyRequest { paths })
         .await
         .expect("they are read");
@@ -174,14 +174,14 @@ async fn read_many_fails_per_file() {
 
 #[tokio::test]
 async fn list_pages_cover_the_directory() {
-    let office = Office::limited(|limits| limits.page = 300);
+    let fixture = Fixture::limited(|limits| limits.page = 300);
     for number in 0..1000 {
-        fs::write(office.root().join(format!("{number:04}")), "").expect("a file");
+        fs::write(fixture.root().join(format!("{number:04}")), "").expect("a file");
     }
     let mut list = ListRequest::default();
     let mut names = Vec::new();
     loop {
-        let page = office.ask(list.clone()).await.expect("it is a directory");
+        let page = fixture.ask(list.clone()).await.expect("it is a directory");
         assert!(page.entries.len() <= 300);
         names.extend(page.entries.into_iter().map(|entry| entry.name));
         if !page.more {
@@ -195,19 +195,19 @@ async fn list_pages_cover_the_directory() {
 
 #[tokio::test]
 async fn list_stat_and_tree_describe_entries() {
-    let office = Office::open(|_| {});
-    office.write("file", "four").await.expect("there is room");
+    let fixture = Fixture::open(|_| {});
+    fixture.write("file", "four").await.expect("there is room");
     let made = CreateDirectoryRequest {
         path: "deep/er".into(),
     };
-    office.ask(made.clone()).await.expect("there is room");
-    office.ask(made).await.expect("it is left as it is");
-    std::os::unix::fs::symlink("/etc", office.root().join("link")).expect("a link");
+    fixture.ask(made.clone()).await.expect("there is room");
+    fixture.ask(made).await.expect("it is left as it is");
+    std::os::unix::fs::symlink("/etc", fixture.root().join("link")).expect("a link");
     let list = ListRequest {
         details: true,
         ..ListRequest::default()
     };
-    let entries = office.ask(list).await.expect("it is a directory").entries;
+    let entries = fixture.ask(list).await.expect("it is a directory").entries;
     let kinds: Vec<_> = entries
         .iter()
         .map(|entry| (&*entry.name, entry.kind))
@@ -219,7 +219,7 @@ async fn list_stat_and_tree_describe_entries() {
     ];
     assert_eq!(kinds, wanted);
     assert_eq!(entries[1].size, Some(4));
-    let stat = office
+    let stat = fixture
         .ask(StatRequest {
             path: "file".into(),
         })
@@ -227,7 +227,7 @@ async fn list_stat_and_tree_describe_entries() {
         .expect("it is there");
     assert_eq!(stat, entries[1]);
 
-    let tree = office
+    let tree = fixture
         .ask(TreeRequest::default())
         .await
         .expect("it is a directory");
@@ -236,14 +236,14 @@ async fn list_stat_and_tree_describe_entries() {
         depth: Some(1),
         ..TreeRequest::default()
     };
-    let tree = office.ask(shallow).await.expect("it is a directory");
+    let tree = fixture.ask(shallow).await.expect("it is a directory");
     assert!(tree.entries[0].cut && tree.entries[0].entries.is_empty());
 }
 
 #[tokio::test]
 async fn edit_applies_all_changes_or_none() {
-    let office = Office::open(|_| {});
-    office
+    let fixture = Fixture::open(|_| {});
+    fixture
         .write("poem", "roses are red\nviolets are red\n")
         .await
         .expect("there is room");
@@ -257,7 +257,7 @@ async fn edit_applies_all_changes_or_none() {
         changes: vec![change("violets are red", "violets are blue", false)],
         dry_run: true,
     };
-    let edited = office.ask(edit.clone()).await.expect("it is there once");
+    let edited = fixture.ask(edit.clone()).await.expect("it is there once");
     assert!(
         edited
             .diff
@@ -266,7 +266,7 @@ async fn edit_applies_all_changes_or_none() {
         edited.diff
     );
     assert_eq!(edited.replacements, 1);
-    let text = office.read("poem").await.expect("it is there");
+    let text = fixture.read("poem").await.expect("it is there");
     assert_eq!(
         text, b"roses are red\nviolets are red\n",
         "it was to be said only"
@@ -274,7 +274,7 @@ async fn edit_applies_all_changes_or_none() {
 
     edit.dry_run = false;
     edit.changes.push(change("are", "were", false));
-    let twice = office
+    let twice = fixture
         .ask(edit.clone())
         .await
         .expect_err("it is there twice");
@@ -282,38 +282,38 @@ async fn edit_applies_all_changes_or_none() {
         twice.to_string(),
         "`poem`: edit 1 matches 2 times instead of once"
     );
-    assert_eq!(office.read("poem").await.expect("it is there"), text);
+    assert_eq!(fixture.read("poem").await.expect("it is there"), text);
     edit.changes[1].all = true;
     assert_eq!(
-        office.ask(edit).await.expect("all are meant").replacements,
+        fixture.ask(edit).await.expect("all are meant").replacements,
         3
     );
-    let text = office.read("poem").await.expect("it is there");
+    let text = fixture.read("poem").await.expect("it is there");
     assert_eq!(text, b"roses were red\nviolets were blue\n");
 }
 
 #[tokio::test]
 async fn search_finds_lines_by_pattern_and_files_by_name() {
-    let office = Office::open(|_| {});
-    office
+    let fixture = Fixture::open(|_| {});
+    fixture
         .ask(CreateDirectoryRequest {
             path: "src/deep".into(),
         })
         .await
         .expect("there is room");
-    office
+    fixture
         .write("src/a.rs", "fn one() {}\nfn two() {}\n")
         .await
         .expect("there is room");
-    office
+    fixture
         .write("src/deep/b.rs", "// fn three\n")
         .await
         .expect("there is room");
-    office
+    fixture
         .write("src/c.txt", "fn four")
         .await
         .expect("there is room");
-    office
+    fixture
         .ask(WriteRequest::new("src/x.rs", b"fn \0 \xff".to_vec()))
         .await
         .expect("there is room");
@@ -323,7 +323,10 @@ async fn search_finds_lines_by_pattern_and_files_by_name() {
         text: Some(r"^fn t".into()),
         ..SearchRequest::default()
     };
-    let found = office.ask(search.clone()).await.expect("it is a directory");
+    let found = fixture
+        .ask(search.clone())
+        .await
+        .expect("it is a directory");
     let hits: Vec<_> = found
         .matches
         .iter()
@@ -336,7 +339,7 @@ async fn search_finds_lines_by_pattern_and_files_by_name() {
         text: None,
         ..search.clone()
     };
-    let found = office.ask(by_name).await.expect("it is a directory");
+    let found = fixture.ask(by_name).await.expect("it is a directory");
     let paths: Vec<_> = found.matches.iter().map(|hit| &*hit.path).collect();
     assert_eq!(paths, ["src/a.rs", "src/deep/b.rs", "src/x.rs"]);
 
@@ -352,7 +355,7 @@ async fn search_finds_lines_by_pattern_and_files_by_name() {
             exclude: left_out.iter().map(|&pattern| pattern.to_owned()).collect(),
             ..search.clone()
         };
-        let found = office.ask(search).await.expect("it is a directory");
+        let found = fixture.ask(search).await.expect("it is a directory");
         let paths: Vec<_> = found.matches.iter().map(|hit| &*hit.path).collect();
         assert_eq!(paths, expected, "{left_out:?}");
     }
@@ -361,7 +364,7 @@ async fn search_finds_lines_by_pattern_and_files_by_name() {
             exclude,
             ..search.clone()
         };
-        let error = office.ask(search).await.expect_err("it is no pattern");
+        let error = fixture.ask(search).await.expect_err("it is no pattern");
         assert!(
             error.to_string().starts_with("invalid pattern `"),
             "{error}"
@@ -372,7 +375,7 @@ async fn search_finds_lines_by_pattern_and_files_by_name() {
         text: Some("(".into()),
         ..search
     };
-    let error = office.ask(wrong).await.expect_err("it is no pattern");
+    let error = fixture.ask(wrong).await.expect_err("it is no pattern");
     assert!(
         error.to_string().starts_with("invalid pattern `(`"),
         "{error}"
@@ -381,55 +384,58 @@ async fn search_finds_lines_by_pattern_and_files_by_name() {
 
 #[tokio::test]
 async fn rename_replaces_only_on_request() {
-    let office = Office::open(|_| {});
-    office.write("a", "a").await.expect("there is room");
-    office.write("b", "bb").await.expect("there is room");
+    let fixture = Fixture::open(|_| {});
+    fixture.write("a", "a").await.expect("there is room");
+    fixture.write("b", "bb").await.expect("there is room");
     let mut rename = RenameRequest {
         from: "a".into(),
         to: "b".into(),
         replace: false,
     };
-    let there = office.ask(rename.clone()).await.expect_err("it is there");
+    let there = fixture.ask(rename.clone()).await.expect_err("it is there");
     assert_eq!(there, FileError::Exists { path: "b".into() });
     rename.replace = true;
-    office.ask(rename).await.expect("it was told to");
-    assert_eq!(office.read("b").await.expect("it is there"), b"a");
-    let usage = office.ask(FilesUsageRequest).await;
+    fixture.ask(rename).await.expect("it was told to");
+    assert_eq!(fixture.read("b").await.expect("it is there"), b"a");
+    let usage = fixture.ask(FilesUsageRequest).await;
     assert_eq!((usage.bytes, usage.entries), (1, 1));
 }
 
 #[tokio::test]
 async fn delete_is_recursive_only_on_request() {
-    let office = Office::open(|_| {});
-    office
+    let fixture = Fixture::open(|_| {});
+    fixture
         .ask(CreateDirectoryRequest { path: "a/b".into() })
         .await
         .expect("there is room");
-    office.write("a/b/c", "12345").await.expect("there is room");
-    assert_eq!(office.ask(FilesUsageRequest).await.entries, 3);
+    fixture
+        .write("a/b/c", "12345")
+        .await
+        .expect("there is room");
+    assert_eq!(fixture.ask(FilesUsageRequest).await.entries, 3);
     let mut delete = DeleteRequest {
         path: "a".into(),
         recursive: false,
     };
-    let full = office
+    let full = fixture
         .ask(delete.clone())
         .await
         .expect_err("there is something in it");
     assert_eq!(full, FileError::NotEmpty { path: "a".into() });
     delete.recursive = true;
-    office.ask(delete).await.expect("it was told to");
-    let usage = office.ask(FilesUsageRequest).await;
+    fixture.ask(delete).await.expect("it was told to");
+    let usage = fixture.ask(FilesUsageRequest).await;
     assert_eq!((usage.bytes, usage.entries), (0, 0));
 }
 
 #[tokio::test]
 async fn media_type_is_guessed_from_the_name() {
-    let office = Office::open(|_| {});
-    office
+    let fixture = Fixture::open(|_| {});
+    fixture
         .write("a.png", "pixels")
         .await
         .expect("there is room");
-    let media = office
+    let media = fixture
         .ask(ReadMediaRequest {
             path: "a.png".into(),
         })
@@ -443,23 +449,23 @@ async fn media_type_is_guessed_from_the_name() {
 
 #[tokio::test]
 async fn usage_counts_each_call() {
-    let office = Office::open(|_| {});
-    office.write("a", "123").await.expect("there is room");
-    office.read("a").await.expect("it is there");
-    office.read("gone").await.expect_err("it is not");
-    office.read("../secret").await.expect_err("it is outside");
-    office
+    let fixture = Fixture::open(|_| {});
+    fixture.write("a", "123").await.expect("there is room");
+    fixture.read("a").await.expect("it is there");
+    fixture.read("gone").await.expect_err("it is not");
+    fixture.read("../secret").await.expect_err("it is outside");
+    fixture
         .ask(SearchRequest::default())
         .await
         .expect("it is a directory");
-    let usage = office.ask(FilesUsageRequest).await;
+    let usage = fixture.ask(FilesUsageRequest).await;
     let read = usage.verbs["read"];
     assert_eq!(
         (read.calls, read.refused, read.failed, read.bytes),
         (3, 1, 1, 3)
     );
     assert_eq!(usage.verbs["write"].bytes, 3);
-    let root = office.ask(RootRequest).await.expect("there is one");
+    let root = fixture.ask(RootRequest).await.expect("there is one");
     assert!(root.path.ends_with("/data") && !root.read_only);
 }
 

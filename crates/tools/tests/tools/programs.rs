@@ -20,24 +20,24 @@ use tokio::task::JoinSet;
 
 /// Realms whose code returns `null` after the given number of milliseconds.
 #[derive(Debug, Default)]
-struct Rooms {
+struct RealmCounts {
     live: Arc<AtomicUsize>,
-    most: AtomicUsize,
+    max: AtomicUsize,
 }
 
 #[derive(Debug)]
-struct Room(Arc<AtomicUsize>);
+struct CountedRealm(Arc<AtomicUsize>);
 
-impl Sandbox for Rooms {
+impl Sandbox for RealmCounts {
     fn realm(&self, _: usize) -> BoxFuture<'_, Result<Box<dyn CodeRealm>, CodeError>> {
         let live = self.live.fetch_add(1, Ordering::SeqCst) + 1;
-        self.most.fetch_max(live, Ordering::SeqCst);
-        let room: Box<dyn CodeRealm> = Box::new(Room(Arc::clone(&self.live)));
-        Box::pin(async { Ok(room) })
+        self.max.fetch_max(live, Ordering::SeqCst);
+        let realm: Box<dyn CodeRealm> = Box::new(CountedRealm(Arc::clone(&self.live)));
+        Box::pin(async { Ok(realm) })
     }
 }
 
-impl CodeRealm for Room {
+impl CodeRealm for CountedRealm {
     fn run<'a>(
         &'a mut self,
         step: CodeStep<'a>,
@@ -67,70 +67,70 @@ impl CodeRealm for Room {
     }
 }
 
-impl Drop for Room {
+impl Drop for CountedRealm {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-/// A desk, and the state of its realms.
-struct Office<'a> {
+/// A registry of programs, and the counts of its realms.
+struct Fixture<'a> {
     system: &'a TestSystem,
-    desk: ActorRef<ProgramsMessage>,
-    rooms: Arc<Rooms>,
+    registry: ActorRef<ProgramsMessage>,
+    realms: Arc<RealmCounts>,
 }
 
 const RESIDENTS: usize = 3;
 const PROGRAMS: usize = 12;
 const LONG: Duration = Duration::from_secs(3600);
 
-impl<'a> Office<'a> {
+impl<'a> Fixture<'a> {
     fn open(system: &'a TestSystem) -> Self {
-        let rooms = Arc::new(Rooms::default());
-        let sandbox: Arc<Rooms> = Arc::clone(&rooms);
+        let realms = Arc::new(RealmCounts::default());
+        let sandbox: Arc<RealmCounts> = Arc::clone(&realms);
         let mut spec = ProgramsSpec::new(sandbox);
         spec.residents = RESIDENTS;
         spec.mailbox = 4;
         spec.limits.time = LONG;
-        let desk = system.spawn::<Programs>("programs", spec);
+        let registry = system.spawn::<Programs>("programs", spec);
         for number in 0..PROGRAMS {
             let publish = PublishRequest::new(format!("p{number}"), "code");
-            let published = system.run(desk.ask_within(publish, LONG));
+            let published = system.run(registry.ask_within(publish, LONG));
             published.expect("it answers").expect("there is room");
         }
         Self {
             system,
-            desk,
-            rooms,
+            registry,
+            realms,
         }
     }
 
     fn program(&self, number: usize) -> ActorRef<ProgramMessage> {
-        let found = Programs::find(self.system.system(), &self.desk, &format!("p{number}"));
+        let found = Programs::find(self.system.system(), &self.registry, &format!("p{number}"));
         found.expect("it is published")
     }
 
     /// Checks that nothing is left to do: as many programs as possible have a realm, and there were
     /// never more.
-    fn is_full(&self) {
+    fn assert_full(&self) {
         self.system.run_until_idle();
         self.system.advance(LONG / 2);
         let listed = self
             .system
-            .run(self.desk.ask_within(ListProgramsRequest, LONG));
+            .run(self.registry.ask_within(ListProgramsRequest, LONG));
         let listed = listed.expect("it answers");
         let states = listed.iter().map(|info| info.state);
         let resident = states.filter(|state| *state == ProgramState::Resident);
         assert_eq!(resident.count(), RESIDENTS);
-        assert_eq!(self.rooms.live.load(Ordering::SeqCst), RESIDENTS);
-        assert_eq!(self.rooms.most.load(Ordering::SeqCst), RESIDENTS);
+        assert_eq!(self.realms.live.load(Ordering::SeqCst), RESIDENTS);
+        assert_eq!(self.realms.max.load(Ordering::SeqCst), RESIDENTS);
     }
 }
 
 /// Numbers derived from a seed (Knuth's MMIX generator, upper half).
-struct Dice(u64);
+struct Random(u64);
 
-impl Dice {
+impl Random {
     fn below(&mut self, end: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005);
         self.0 = self.0.wrapping_add(1_442_695_040_888_963_407);
@@ -141,13 +141,13 @@ impl Dice {
 /// Asks programs one after the other for up to eight milliseconds of work each. Unless `patient`,
 /// some asks time out earlier than that.
 async fn ask_all(programs: Vec<ActorRef<ProgramMessage>>, seed: u64, patient: bool) {
-    let mut dice = Dice(seed);
+    let mut random = Random(seed);
     for _ in 0..20 {
-        let program = &programs[dice.below(programs.len())];
-        let work = PerformRequest(json!(dice.below(8)));
-        let patience = match patient || dice.below(2) == 0 {
+        let program = &programs[random.below(programs.len())];
+        let work = PerformRequest(json!(random.below(8)));
+        let patience = match patient || random.below(2) == 0 {
             true => LONG,
-            false => Duration::from_millis(dice.below(8) as u64),
+            false => Duration::from_millis(random.below(8) as u64),
         };
         match program.ask_within(work, patience).await {
             Ok(answer) => assert_eq!(answer, Ok(json!(null))),
@@ -158,9 +158,11 @@ async fn ask_all(programs: Vec<ActorRef<ProgramMessage>>, seed: u64, patient: bo
 
 fn check_concurrent_asks(askers: u64, patient: bool) {
     TestSystem::check(0..100, |system| {
-        let office = Office::open(system);
-        office.is_full();
-        let programs: Vec<_> = (0..PROGRAMS).map(|number| office.program(number)).collect();
+        let fixture = Fixture::open(system);
+        fixture.assert_full();
+        let programs: Vec<_> = (0..PROGRAMS)
+            .map(|number| fixture.program(number))
+            .collect();
         let asking = async {
             let mut asking = JoinSet::new();
             for asker in 0..askers {
@@ -175,7 +177,7 @@ fn check_concurrent_asks(askers: u64, patient: bool) {
             let asked = system.run(program.ask_within(PerformRequest(json!(1)), LONG));
             assert_eq!(asked.expect("it answers"), Ok(json!(null)));
         }
-        office.is_full();
+        fixture.assert_full();
     });
 }
 
@@ -206,42 +208,42 @@ async fn busy(program: ActorRef<ProgramMessage>) {
 #[test]
 fn idle_programs_are_evicted_before_busy_ones() {
     TestSystem::check(0..100, |system| {
-        let office = Office::open(system);
+        let fixture = Fixture::open(system);
         // The programs that were published last have a realm. The first of them would lose it next.
-        let first = office.program(PROGRAMS - RESIDENTS);
-        let (mut working, office) = (JoinSet::new(), &office);
+        let first = fixture.program(PROGRAMS - RESIDENTS);
+        let (mut working, fixture) = (JoinSet::new(), &fixture);
         system.run(async {
             working.spawn(busy(first));
             tokio::task::yield_now().await;
-            let asked = office.program(0);
+            let asked = fixture.program(0);
             let asked = asked.ask_within(PerformRequest(json!(1)), LONG);
             assert_eq!(asked.await.expect("it answers"), Ok(json!(null)));
         });
         assert!(system.elapsed() < Duration::from_secs(1));
         system.run(working.join_all());
-        office.is_full();
+        fixture.assert_full();
     });
 }
 
 #[test]
 fn withdrawn_program_frees_its_slot() {
     TestSystem::check(0..100, |system| {
-        let office = Office::open(system);
-        let (mut working, office) = (JoinSet::new(), &office);
+        let fixture = Fixture::open(system);
+        let (mut working, fixture) = (JoinSet::new(), &fixture);
         system.run(async {
             for number in PROGRAMS - RESIDENTS..PROGRAMS {
-                working.spawn(busy(office.program(number)));
+                working.spawn(busy(fixture.program(number)));
             }
             tokio::task::yield_now().await;
-            let programs = vec![office.program(0), office.program(1)];
+            let programs = vec![fixture.program(0), fixture.program(1)];
             let name = format!("p{}", PROGRAMS - 1);
-            let withdrawn = office.desk.ask_within(WithdrawRequest { name }, LONG);
+            let withdrawn = fixture.registry.ask_within(WithdrawRequest { name }, LONG);
             let asking = ask_all(programs, system.seed(), true);
             let (withdrawn, ()) = tokio::join!(withdrawn, asking);
             assert!(withdrawn.expect("it answers"));
         });
         assert!(system.elapsed() < Duration::from_secs(10));
         system.run(working.join_all());
-        office.is_full();
+        fixture.assert_full();
     });
 }

@@ -13,13 +13,13 @@ use strowger_tools::stream::{
 mod attack;
 
 /// A streams actor with a clock of its own.
-struct Office {
+struct Fixture {
     kit: TestSystem,
     streams: ActorRef<StreamsMessage>,
     spec: StreamsSpec,
 }
 
-impl Office {
+impl Fixture {
     fn open(change: impl FnOnce(&mut StreamLimits)) -> Self {
         let mut limits = StreamLimits::default();
         change(&mut limits);
@@ -80,19 +80,19 @@ async fn error(reader: &mut Reader<StreamPiece>) -> ReadError {
 
 #[test]
 fn readers_get_all_pieces_in_order_then_the_end() {
-    let office = Office::open(|_| {});
-    office.kit.run(async {
-        office.begin("log").await;
-        let (mut one, mut other) = (office.follow("log").await, office.follow("log").await);
+    let fixture = Fixture::open(|_| {});
+    fixture.kit.run(async {
+        fixture.begin("log").await;
+        let (mut one, mut other) = (fixture.follow("log").await, fixture.follow("log").await);
         for line in ["a", "b", "c"] {
-            assert_eq!(office.put("log", line).await, Ok(2));
+            assert_eq!(fixture.put("log", line).await, Ok(2));
         }
         let bytes = PutRequest::bytes("log", vec![0, 255]);
-        assert_eq!(office.streams.ask(bytes).await.expect("it answers"), Ok(2));
-        let info = &office.list().await[0];
+        assert_eq!(fixture.streams.ask(bytes).await.expect("it answers"), Ok(2));
+        let info = &fixture.list().await[0];
         assert_eq!((info.readers, info.pieces, info.bytes), (2, 4, 5));
         let stream = "log".to_owned();
-        let ended = office.streams.ask(EndStreamRequest { stream }).await;
+        let ended = fixture.streams.ask(EndStreamRequest { stream }).await;
         assert_eq!(ended.expect("it answers"), Ok(()));
         for reader in [&mut one, &mut other] {
             for line in ["a", "b", "c"] {
@@ -101,7 +101,7 @@ fn readers_get_all_pieces_in_order_then_the_end() {
             assert_eq!(next(reader).await, StreamPiece::Bytes(vec![0, 255].into()));
             assert!(reader.recv().await.is_none());
         }
-        let late = office.put("log", "d").await;
+        let late = fixture.put("log", "d").await;
         assert_eq!(
             late,
             Err(StreamError::NotFound {
@@ -109,52 +109,52 @@ fn readers_get_all_pieces_in_order_then_the_end() {
             })
         );
         assert_eq!(
-            (office.spec.watch.streams(), office.list().await.len()),
+            (fixture.spec.watch.streams(), fixture.list().await.len()),
             (0, 0)
         );
-        assert_eq!(office.spec.watch.verbs()["put"].calls, 5);
+        assert_eq!(fixture.spec.watch.verbs()["put"].calls, 5);
     });
 }
 
 #[test]
 fn late_reader_gets_the_replay() {
-    let office = Office::open(|limits| limits.replay = 2);
-    office.kit.run(async {
-        office.begin("log").await;
+    let fixture = Fixture::open(|limits| limits.replay = 2);
+    fixture.kit.run(async {
+        fixture.begin("log").await;
         for line in ["a", "b", "c"] {
-            assert_eq!(office.put("log", line).await, Ok(0));
+            assert_eq!(fixture.put("log", line).await, Ok(0));
         }
-        let mut reader = office.follow("log").await;
-        assert_eq!(office.put("log", "d").await, Ok(1));
+        let mut reader = fixture.follow("log").await;
+        assert_eq!(fixture.put("log", "d").await, Ok(1));
         for line in ["b", "c", "d"] {
             assert_eq!(next(&mut reader).await, text(line));
         }
         let none = OpenStreamRequest::new("other").with_replay(0);
-        office
+        fixture
             .streams
             .ask(none)
             .await
             .expect("it answers")
             .expect("there is room");
-        office.put("other", "a").await.expect("there is room");
-        let mut reader = office.follow("other").await;
-        office.put("other", "b").await.expect("there is room");
+        fixture.put("other", "a").await.expect("there is room");
+        let mut reader = fixture.follow("other").await;
+        fixture.put("other", "b").await.expect("there is room");
         assert_eq!(next(&mut reader).await, text("b"));
     });
 }
 
 #[test]
 fn failure_arrives_after_the_pieces() {
-    let office = Office::open(|_| {});
-    office.kit.run(async {
-        office.begin("log").await;
-        let mut reader = office.follow("log").await;
-        office.put("log", "a").await.expect("there is room");
+    let fixture = Fixture::open(|_| {});
+    fixture.kit.run(async {
+        fixture.begin("log").await;
+        let mut reader = fixture.follow("log").await;
+        fixture.put("log", "a").await.expect("there is room");
         let fail = FailStreamRequest {
             stream: "log".to_owned(),
             message: "out of paper".to_owned(),
         };
-        office
+        fixture
             .streams
             .ask(fail)
             .await
@@ -168,19 +168,19 @@ fn failure_arrives_after_the_pieces() {
 
 #[test]
 fn slowest_reader_sets_the_pace() {
-    let office = Office::open(|limits| {
+    let fixture = Fixture::open(|limits| {
         limits.window = 2;
         limits.waiting = 1;
     });
-    office.kit.run(async {
-        office.begin("log").await;
-        let mut slow = office.follow("log").await;
+    fixture.kit.run(async {
+        fixture.begin("log").await;
+        let mut slow = fixture.follow("log").await;
         for line in ["a", "b"] {
-            assert_eq!(office.put("log", line).await, Ok(1));
+            assert_eq!(fixture.put("log", line).await, Ok(1));
         }
-        let third = office.put("log", "c");
+        let third = fixture.put("log", "c");
         let read = async {
-            let full = office.put("log", "d").await;
+            let full = fixture.put("log", "d").await;
             assert_eq!(full, Err(StreamError::TooManyWaiting { limit: 1 }));
             for line in ["a", "b", "c"] {
                 assert_eq!(next(&mut slow).await, text(line));
@@ -193,19 +193,19 @@ fn slowest_reader_sets_the_pace() {
 
 #[test]
 fn abandoned_put_is_not_sent() {
-    let office = Office::open(|limits| limits.window = 1);
-    office.kit.run(async {
-        office.begin("log").await;
-        let mut reader = office.follow("log").await;
-        office.put("log", "a").await.expect("there is room");
+    let fixture = Fixture::open(|limits| limits.window = 1);
+    fixture.kit.run(async {
+        fixture.begin("log").await;
+        let mut reader = fixture.follow("log").await;
+        fixture.put("log", "a").await.expect("there is room");
         let soon = Duration::from_secs(1);
-        let late = office
+        let late = fixture
             .streams
             .ask_within(PutRequest::text("log", "b"), soon)
             .await;
         assert!(matches!(late, Err(AskError::TimedOut)), "{late:?}");
         assert_eq!(next(&mut reader).await, text("a"));
-        office.put("log", "c").await.expect("there is room");
+        fixture.put("log", "c").await.expect("there is room");
         assert_eq!(
             next(&mut reader).await,
             text("c"),
@@ -216,14 +216,14 @@ fn abandoned_put_is_not_sent() {
 
 #[test]
 fn limit_errors_name_their_limit() {
-    let office = Office::open(|limits| {
+    let fixture = Fixture::open(|limits| {
         limits.streams = 1;
         limits.readers = 1;
         limits.piece = 4;
         limits.name = 5;
     });
-    office.kit.run(async {
-        let open = |name: &str| office.streams.ask(OpenStreamRequest::new(name));
+    fixture.kit.run(async {
+        let open = |name: &str| fixture.streams.ask(OpenStreamRequest::new(name));
         for name in ["", "a b", "../x\n", "longer"] {
             assert_eq!(
                 open(name).await.expect("it answers"),
@@ -231,7 +231,7 @@ fn limit_errors_name_their_limit() {
                 "{name:?}"
             );
         }
-        office.begin("log").await;
+        fixture.begin("log").await;
         let exists = StreamError::Exists {
             stream: "log".into(),
         };
@@ -239,9 +239,9 @@ fn limit_errors_name_their_limit() {
         let full = StreamError::TooManyStreams { limit: 1 };
         assert_eq!(open("other").await.expect("it answers"), Err(full));
         let long = StreamError::PieceTooLong { bytes: 5, limit: 4 };
-        assert_eq!(office.put("log", "12345").await, Err(long));
-        let reader = office.follow("log").await;
-        let second = office
+        assert_eq!(fixture.put("log", "12345").await, Err(long));
+        let reader = fixture.follow("log").await;
+        let second = fixture
             .streams
             .ask(FollowStreamRequest::new("log"))
             .await
@@ -251,6 +251,6 @@ fn limit_errors_name_their_limit() {
             StreamError::TooManyReaders { limit: 1 }
         );
         drop(reader);
-        office.follow("log").await;
+        fixture.follow("log").await;
     });
 }

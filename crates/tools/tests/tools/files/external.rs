@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use strowger::{CallReply, CallSink, ContentType, Delivery, Fault, FaultCode, Payload};
 use strowger_tools::files::Files;
 
-use super::Office;
+use super::Fixture;
 
-struct Outside(mpsc::SyncSender<Result<CallReply, Fault>>);
+struct AnswerSender(mpsc::SyncSender<Result<CallReply, Fault>>);
 
-impl CallSink for Outside {
+impl CallSink for AnswerSender {
     fn answer(&self, _: u64, result: Result<CallReply, Fault>) {
         let _ = self.0.send(result);
     }
@@ -20,7 +20,7 @@ impl CallSink for Outside {
     }
 }
 
-impl Office {
+impl Fixture {
     /// Asks as a connection does.
     async fn call(&self, name: &str, payload: Value) -> Result<Payload, Fault> {
         let address = match self.system.export(&self.files, Files::export()) {
@@ -32,7 +32,7 @@ impl Office {
         let put = entry.call(
             &Payload::from_json(&payload)?,
             1,
-            Arc::new(Outside(answers)),
+            Arc::new(AnswerSender(answers)),
         );
         if let Delivery::Settled(Err(fault)) = put {
             return Err(fault);
@@ -49,17 +49,17 @@ impl Office {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn json_writes_are_read_as_bytes() {
-    let office = Office::open(|_| {});
+    let fixture = Fixture::open(|_| {});
     let write = json!({ "path": "a", "text": "hello", "mode": "atomic" });
-    assert_eq!(office.call("write", write).await, Ok(Payload::EMPTY));
+    assert_eq!(fixture.call("write", write).await, Ok(Payload::EMPTY));
     let more = json!({ "path": "a", "base64": "AP8=" });
-    office.call("append", more).await.expect("there is room");
-    let read = office
+    fixture.call("append", more).await.expect("there is room");
+    let read = fixture
         .call("read", json!({ "path": "a" }))
         .await
         .expect("it is there");
     assert_eq!(read, Payload::new(ContentType::Bytes, &b"hello\0\xff"[..]));
-    let many = office
+    let many = fixture
         .call("read-many", json!({ "paths": ["a", "b"] }))
         .await;
     let many: Value = many.and_then(|payload| payload.decode()).expect("a list");
@@ -68,7 +68,7 @@ async fn json_writes_are_read_as_bytes() {
         many[1]["error"]["details"],
         json!({ "reason": "not-found" })
     );
-    let list: Value = office
+    let list: Value = fixture
         .call("list", json!({}))
         .await
         .and_then(|p| p.decode())
@@ -81,8 +81,8 @@ async fn json_writes_are_read_as_bytes() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn faults_name_the_rule_or_the_mistake() {
-    let office = Office::open(|_| {});
-    let refused = office.call("read", json!({ "path": "../secret" })).await;
+    let fixture = Fixture::open(|_| {});
+    let refused = fixture.call("read", json!({ "path": "../secret" })).await;
     let refused = refused.expect_err("it is outside");
     assert_eq!(
         (refused.code, refused.details.as_deref()),
@@ -102,7 +102,7 @@ async fn faults_name_the_rule_or_the_mistake() {
             "does not accept `mode`",
         ),
     ] {
-        let fault = office.call(name, payload).await.expect_err("it is wrong");
+        let fault = fixture.call(name, payload).await.expect_err("it is wrong");
         assert_eq!(fault.code, FaultCode::BadRequest);
         assert!(fault.message.contains(said), "{}", fault.message);
     }

@@ -12,7 +12,7 @@ use strowger_tools::files::{
     StatRequest, TreeRequest, WriteRequest,
 };
 
-use super::{Office, rule};
+use super::{Fixture, rule};
 
 #[tokio::test]
 async fn existing_files_do_not_use_quota() {
@@ -55,19 +55,22 @@ async fn existing_files_do_not_use_quota() {
 
 #[tokio::test]
 async fn deleting_a_hard_link_frees_no_quota() {
-    let office = Office::limited(|limits| limits.bytes = 5);
-    fs::write(office.root().join("a"), "12345").expect("a file");
-    fs::hard_link(office.root().join("a"), office.root().join("b")).expect("another name");
-    office.write("new", "12345").await.expect("there is room");
+    let fixture = Fixture::limited(|limits| limits.bytes = 5);
+    fs::write(fixture.root().join("a"), "12345").expect("a file");
+    fs::hard_link(fixture.root().join("a"), fixture.root().join("b")).expect("another name");
+    fixture.write("new", "12345").await.expect("there is room");
     let delete = |path: &str| DeleteRequest {
         path: path.into(),
         recursive: false,
     };
-    office.ask(delete("a")).await.expect("it is there");
-    assert_eq!(rule(office.write("newer", "12345").await), FileRule::Bytes);
+    fixture.ask(delete("a")).await.expect("it is there");
+    assert_eq!(rule(fixture.write("newer", "12345").await), FileRule::Bytes);
     // Now there is room.
-    office.ask(delete("b")).await.expect("it is there");
-    office.write("newer", "12345").await.expect("there is room");
+    fixture.ask(delete("b")).await.expect("it is there");
+    fixture
+        .write("newer", "12345")
+        .await
+        .expect("there is room");
 }
 
 #[tokio::test]
@@ -99,17 +102,17 @@ async fn quota_survives_a_restart() {
 }
 
 /// A text of ten thousand lines, with a much smaller limit.
-fn long() -> (Office, String) {
-    let office = Office::limited(|limits| limits.file = 1000);
+fn long() -> (Fixture, String) {
+    let fixture = Fixture::limited(|limits| limits.file = 1000);
     let lines = (1..=10_000).map(|number| format!("line {number}\n"));
     let text: String = lines.collect();
-    fs::write(office.root().join("long"), &text).expect("a file");
-    (office, text)
+    fs::write(fixture.root().join("long"), &text).expect("a file");
+    (fixture, text)
 }
 
 #[tokio::test]
 async fn read_lines_accepts_files_of_any_size() {
-    let (office, text) = long();
+    let (fixture, text) = long();
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let ask = async |from: Option<u64>, head: Option<u64>, tail: Option<u64>| {
         let path = "long".into();
@@ -119,7 +122,7 @@ async fn read_lines_accepts_files_of_any_size() {
             head,
             tail,
         };
-        let bytes = office.ask(ask).await?;
+        let bytes = fixture.ask(ask).await?;
         Ok(String::from_utf8(bytes.into()).expect("it is text"))
     };
     let is = |outcome: Result<String, _>, lines: &[&str]| {
@@ -151,7 +154,7 @@ async fn read_lines_accepts_files_of_any_size() {
         assert_eq!(wrong.name(), "arguments");
     }
     // A last line without a line end counts as a line.
-    fs::write(office.root().join("long"), "a\nb").expect("a file");
+    fs::write(fixture.root().join("long"), "a\nb").expect("a file");
     is(ask(None, None, Some(1)).await, &["b"]);
     is(ask(None, None, Some(9)).await, &["a\n", "b"]);
     is(ask(Some(2), None, None).await, &["b"]);
@@ -159,18 +162,21 @@ async fn read_lines_accepts_files_of_any_size() {
 
 #[tokio::test]
 async fn large_file_is_appended_and_read_in_parts() {
-    let (office, text) = long();
+    let (fixture, text) = long();
     let append = AppendRequest {
         path: "long".into(),
         bytes: "the end".into(),
     };
-    office.ask(append).await.expect("little is added");
+    fixture.ask(append).await.expect("little is added");
     let part = ReadRequest {
         path: "long".into(),
         offset: text.len() as u64,
         length: None,
     };
-    assert_eq!(office.ask(part).await.expect("it is short"), b"the end"[..]);
+    assert_eq!(
+        fixture.ask(part).await.expect("it is short"),
+        b"the end"[..]
+    );
 }
 
 fn search(text: &str) -> SearchRequest {
@@ -182,8 +188,11 @@ fn search(text: &str) -> SearchRequest {
 
 #[tokio::test]
 async fn search_reads_large_files() {
-    let (office, _) = long();
-    let found = office.ask(search("line 9999$")).await.expect("it is found");
+    let (fixture, _) = long();
+    let found = fixture
+        .ask(search("line 9999$"))
+        .await
+        .expect("it is found");
     let [hit] = &*found.matches else {
         panic!("{found:?}");
     };
@@ -196,8 +205,8 @@ async fn search_reads_large_files() {
 
 #[tokio::test]
 async fn search_reports_skipped_files() {
-    let office = Office::limited(|limits| limits.file = 1000);
-    let root = office.root();
+    let fixture = Fixture::limited(|limits| limits.file = 1000);
+    let root = fixture.root();
     let sparse = File::create(root.join("sparse")).expect("a file");
     sparse.write_all_at(b"needle\n", 0).expect("it is ours");
     sparse.set_len(1 << 40).expect("it takes no room");
@@ -205,7 +214,7 @@ async fn search_reports_skipped_files() {
     let wide = "x".repeat(2 << 20) + "needle\nneedle\n";
     fs::write(root.join("wide"), wide).expect("a file");
     std::os::unix::fs::symlink("latin", root.join("link")).expect("a link");
-    let found = office.ask(search("needle")).await.expect("it is found");
+    let found = fixture.ask(search("needle")).await.expect("it is found");
     let at: Vec<_> = found
         .matches
         .iter()
@@ -236,29 +245,29 @@ async fn search_reports_skipped_files() {
 
 #[tokio::test]
 async fn search_reports_the_byte_limit() {
-    let (office, text) = long();
+    let (fixture, text) = long();
     for (limit, cut) in [
         (text.len() as u64, None),
         (text.len() as u64 - 1, Some("searched")),
     ] {
-        let office = Office::limited(|limits| limits.searched = limit);
-        fs::write(office.root().join("long"), &text).expect("a file");
-        let found = office.ask(search("line 1$")).await.expect("it is found");
+        let fixture = Fixture::limited(|limits| limits.searched = limit);
+        fs::write(fixture.root().join("long"), &text).expect("a file");
+        let found = fixture.ask(search("line 1$")).await.expect("it is found");
         assert_eq!((found.matches.len(), found.cut.as_deref()), (1, cut));
     }
-    drop(office);
+    drop(fixture);
 }
 
 #[tokio::test]
 async fn non_utf8_names_are_distinct_and_reachable() {
-    let office = Office::open(|_| {});
+    let fixture = Fixture::open(|_| {});
     let names: [&[u8]; 2] = [b"caf\xe9", b"caf\xe8"];
     for name in names {
-        let path = office.root().join(OsStr::from_bytes(name));
+        let path = fixture.root().join(OsStr::from_bytes(name));
         fs::write(path, name).expect("a file");
     }
-    fs::create_dir(office.root().join(OsStr::from_bytes(b"d\xff"))).expect("a directory");
-    let inner = office.root().join(OsStr::from_bytes(b"d\xff/in"));
+    fs::create_dir(fixture.root().join(OsStr::from_bytes(b"d\xff"))).expect("a directory");
+    let inner = fixture.root().join(OsStr::from_bytes(b"d\xff/in"));
     fs::write(inner, "in").expect("a file");
 
     let mut uris = Vec::new();
@@ -267,7 +276,7 @@ async fn non_utf8_names_are_distinct_and_reachable() {
         ..ListRequest::default()
     };
     loop {
-        let listing = office.ask(page.clone()).await.expect("it is listed");
+        let listing = fixture.ask(page.clone()).await.expect("it is listed");
         let uri = listing.entries[0].uri.clone().expect("it is no text");
         page.after = Some(uri.clone());
         uris.push(uri);
@@ -275,22 +284,22 @@ async fn non_utf8_names_are_distinct_and_reachable() {
             break;
         }
     }
-    let root = office.root().canonicalize().expect("it is there");
+    let root = fixture.root().canonicalize().expect("it is there");
     let uri = |name: &str| format!("file://{}/{name}", root.display());
     assert_eq!(uris, [uri("caf%E8"), uri("caf%E9"), uri("d%FF")]);
 
-    assert_eq!(office.read(&uris[1]).await.expect("it is there"), names[0]);
+    assert_eq!(fixture.read(&uris[1]).await.expect("it is there"), names[0]);
     let stat = StatRequest {
         path: uris[0].clone(),
     };
-    let stat = office.ask(stat).await.expect("it is there");
+    let stat = fixture.ask(stat).await.expect("it is there");
     assert_eq!(
         (stat.name.as_str(), stat.uri),
         ("caf\u{fffd}", Some(uris[0].clone()))
     );
-    let found = office.ask(search("in")).await.expect("it is found");
+    let found = fixture.ask(search("in")).await.expect("it is found");
     assert_eq!(found.matches[0].uri, Some(uri("d%FF/in")));
-    let tree = office
+    let tree = fixture
         .ask(TreeRequest::default())
         .await
         .expect("it is listed");
@@ -301,23 +310,23 @@ async fn non_utf8_names_are_distinct_and_reachable() {
         to: "cafe".into(),
         replace: false,
     };
-    office.ask(rename).await.expect("it is there");
+    fixture.ask(rename).await.expect("it is there");
     assert!(root.join("cafe").exists());
     // A URI reaches nothing that a path does not reach.
     let outside = uri("../secret");
-    assert_eq!(rule(office.read(&outside).await), FileRule::Outside);
+    assert_eq!(rule(fixture.read(&outside).await), FileRule::Outside);
     assert_eq!(
-        rule(office.read("file:///etc/passwd").await),
+        rule(fixture.read("file:///etc/passwd").await),
         FileRule::Absolute
     );
-    assert_eq!(rule(office.read(&uri("a%00b")).await), FileRule::Name);
+    assert_eq!(rule(fixture.read(&uri("a%00b")).await), FileRule::Name);
 }
 
 #[tokio::test]
 async fn list_by_size_starts_with_the_largest() {
-    let office = Office::open(|_| {});
+    let fixture = Fixture::open(|_| {});
     for (name, size) in [("a", 1), ("b", 3), ("c", 2), ("d", 3)] {
-        office
+        fixture
             .write(name, &"x".repeat(size))
             .await
             .expect("there is room");
@@ -327,26 +336,26 @@ async fn list_by_size_starts_with_the_largest() {
         max_entries: Some(3),
         ..ListRequest::default()
     };
-    let listing = office.ask(list.clone()).await.expect("it is listed");
+    let listing = fixture.ask(list.clone()).await.expect("it is listed");
     let names: Vec<_> = listing.entries.iter().map(|entry| &*entry.name).collect();
     assert_eq!((names.concat(), listing.more), ("bdc".to_owned(), true));
     list.after = Some("c".into());
-    let wrong = office.ask(list).await.expect_err("there is one page");
+    let wrong = fixture.ask(list).await.expect_err("there is one page");
     assert_eq!(wrong.name(), "arguments");
 }
 
 #[tokio::test]
 async fn tree_applies_excludes() {
-    let office = Office::open(|_| {});
+    let fixture = Fixture::open(|_| {});
     for name in ["src/a", "target/b", "src/target/c"] {
-        let path = office.root().join(name);
+        let path = fixture.root().join(name);
         fs::create_dir_all(path.parent().expect("it has one")).expect("a directory");
         fs::write(path, "").expect("a file");
     }
     let mut tree = TreeRequest::default();
     for (exclude, left) in [("target", 2), ("src/target", 4), ("nothing", 6)] {
         tree.exclude = vec![exclude.into()];
-        let shown = office.ask(tree.clone()).await.expect("it is listed");
+        let shown = fixture.ask(tree.clone()).await.expect("it is listed");
         let text = serde_json::to_string(&shown).expect("it is JSON");
         assert_eq!(text.matches("\"name\"").count() - 1, left, "{text}");
     }

@@ -7,10 +7,10 @@ use std::time::{Duration, SystemTime};
 
 use strowger_tools::files::{FilesUsageRequest, WriteMode, WriteRequest};
 
-use super::Office;
+use super::Fixture;
 
 /// A file that was last modified `age` ago.
-fn old(path: &Path, age: Duration) {
+fn create_aged(path: &Path, age: Duration) {
     let file = File::create(path).expect("a file");
     let time = SystemTime::now() - age;
     file.set_modified(time).expect("it is ours");
@@ -18,7 +18,7 @@ fn old(path: &Path, age: Duration) {
 
 #[tokio::test]
 async fn first_write_scans_nothing() {
-    let office = Office::open(|spec| {
+    let fixture = Fixture::open(|spec| {
         for dir in ["a", "b", "c"] {
             let dir = spec.root.join(dir);
             fs::create_dir(&dir).expect("a directory");
@@ -28,20 +28,20 @@ async fn first_write_scans_nothing() {
         }
         fs::create_dir(spec.root.join("own")).expect("a directory");
     });
-    office.write("new", "text").await.expect("there is room");
-    office.read("new").await.expect("it is there");
-    assert_eq!(office.ask(FilesUsageRequest).await.scanned, 0);
+    fixture.write("new", "text").await.expect("there is room");
+    fixture.read("new").await.expect("it is there");
+    assert_eq!(fixture.ask(FilesUsageRequest).await.scanned, 0);
     // Replacing a file scans its own directory, and no other.
     let write = WriteRequest::new("own/new", "text").with_mode(WriteMode::Atomic);
-    office.ask(write).await.expect("there is room");
-    let scanned = office.ask(FilesUsageRequest).await.scanned;
+    fixture.ask(write).await.expect("there is room");
+    let scanned = fixture.ask(FilesUsageRequest).await.scanned;
     assert!(scanned <= 1, "{scanned} entries were scanned");
 }
 
 #[tokio::test]
 async fn only_abandoned_temp_files_are_removed() {
     let (long, short) = (Duration::from_secs(7200), Duration::from_secs(60));
-    let office = Office::open(|spec| {
+    let fixture = Fixture::open(|spec| {
         fs::create_dir(spec.root.join("elsewhere")).expect("a directory");
         for (name, age) in [
             (".strowger-12-3", long),
@@ -50,14 +50,14 @@ async fn only_abandoned_temp_files_are_removed() {
             (".strowger-12-3.bak", long),
             ("elsewhere/.strowger-12-3", long),
         ] {
-            old(&spec.root.join(name), age);
+            create_aged(&spec.root.join(name), age);
         }
     });
     let write = WriteRequest::new("text", "text").with_mode(WriteMode::Durable);
-    office.ask(write).await.expect("there is room");
+    fixture.ask(write).await.expect("there is room");
     let gone = async {
-        while office.ask(FilesUsageRequest).await.scanned < 6
-            || office.root().join(".strowger-12-3").exists()
+        while fixture.ask(FilesUsageRequest).await.scanned < 6
+            || fixture.root().join(".strowger-12-3").exists()
         {
             tokio::task::yield_now().await;
         }
@@ -71,6 +71,6 @@ async fn only_abandoned_temp_files_are_removed() {
         "elsewhere/.strowger-12-3",
         "text",
     ] {
-        assert!(office.root().join(name).exists(), "{name} stays");
+        assert!(fixture.root().join(name).exists(), "{name} stays");
     }
 }

@@ -7,17 +7,17 @@ use strowger_tools::files::{
     ListRequest, ReadRequest, RenameRequest, SearchRequest, TextChange, TreeRequest, WriteRequest,
 };
 
-use super::{Office, rule};
+use super::{Fixture, rule};
 
 #[tokio::test]
 async fn file_limit_applies_to_reads_and_writes() {
     for (limit, refused) in [(10, true), (11, false)] {
-        let office = Office::limited(|limits| limits.file = limit);
-        fs::write(office.root().join("large"), "12345678901").expect("a file");
+        let fixture = Fixture::limited(|limits| limits.file = limit);
+        fs::write(fixture.root().join("large"), "12345678901").expect("a file");
         let outcomes = [
-            office.read("large").await.map(|_| ()),
-            office.write("new", "12345678901").await,
-            office
+            fixture.read("large").await.map(|_| ()),
+            fixture.write("new", "12345678901").await,
+            fixture
                 .ask(AppendRequest {
                     path: "fresh".into(),
                     bytes: "12345678901".into(),
@@ -30,58 +30,61 @@ async fn file_limit_applies_to_reads_and_writes() {
                 false => outcome.expect("it is not too large"),
             }
         }
-        assert_eq!(office.root().join("new").exists(), !refused);
+        assert_eq!(fixture.root().join("new").exists(), !refused);
     }
 }
 
 #[tokio::test]
 async fn part_of_a_large_file_can_be_read() {
-    let office = Office::limited(|limits| limits.file = 4);
-    fs::write(office.root().join("large"), "12345678901").expect("a file");
+    let fixture = Fixture::limited(|limits| limits.file = 4);
+    fs::write(fixture.root().join("large"), "12345678901").expect("a file");
     let part = ReadRequest {
         path: "large".into(),
         offset: 2,
         length: Some(4),
     };
     assert_eq!(
-        office.ask(part).await.expect("the part is small"),
+        fixture.ask(part).await.expect("the part is small"),
         b"3456"[..]
     );
 }
 
 #[tokio::test]
 async fn sparse_file_counts_with_its_length() {
-    let office = Office::open(|_| {});
-    let file = File::create(office.root().join("sparse")).expect("a file");
+    let fixture = Fixture::open(|_| {});
+    let file = File::create(fixture.root().join("sparse")).expect("a file");
     file.set_len(1 << 40).expect("it takes no room");
-    assert_eq!(rule(office.read("sparse").await), FileRule::Size);
+    assert_eq!(rule(fixture.read("sparse").await), FileRule::Size);
 }
 
 #[tokio::test]
 async fn byte_quota_covers_all_files() {
     for (limit, refused) in [(10, true), (11, false)] {
-        let office = Office::limited(|limits| limits.bytes = limit);
-        office.write("a", "123456").await.expect("there is room");
-        let more = office.write("b", "12345").await;
+        let fixture = Fixture::limited(|limits| limits.bytes = limit);
+        fixture.write("a", "123456").await.expect("there is room");
+        let more = fixture.write("b", "12345").await;
         match refused {
             true => assert_eq!(rule(more), FileRule::Bytes),
             false => more.expect("there is room"),
         }
-        office
+        fixture
             .write("a", "1")
             .await
             .expect("less is always possible");
-        office.write("b", "12345").await.expect("there is room now");
-        let usage = office.ask(FilesUsageRequest).await;
+        fixture
+            .write("b", "12345")
+            .await
+            .expect("there is room now");
+        let usage = fixture.ask(FilesUsageRequest).await;
         assert_eq!((usage.bytes, usage.entries), (6, 2));
     }
 }
 
 #[tokio::test]
 async fn concurrent_writers_stay_within_the_quota() {
-    let office = Office::limited(|limits| limits.bytes = 1000);
+    let fixture = Fixture::limited(|limits| limits.bytes = 1000);
     let writes = (0..100).map(|number| {
-        let files = office.files.clone();
+        let files = fixture.files.clone();
         let write = WriteRequest::new(format!("file-{number}"), vec![b'x'; 30]);
         tokio::spawn(async move { files.ask(write).await.expect("it answers") })
     });
@@ -93,25 +96,27 @@ async fn concurrent_writers_stay_within_the_quota() {
         }
     }
     assert_eq!(done, 33);
-    let sizes = fs::read_dir(office.root()).expect("a folder").map(|entry| {
-        entry
-            .and_then(|entry| entry.metadata())
-            .expect("it is there")
-            .len()
-    });
+    let sizes = fs::read_dir(fixture.root())
+        .expect("a folder")
+        .map(|entry| {
+            entry
+                .and_then(|entry| entry.metadata())
+                .expect("it is there")
+                .len()
+        });
     assert_eq!(sizes.sum::<u64>(), 990);
 }
 
 #[tokio::test]
 async fn entry_quota_is_enforced() {
     for (limit, refused) in [(3, true), (4, false)] {
-        let office = Office::limited(|limits| limits.entries = limit);
-        office
+        let fixture = Fixture::limited(|limits| limits.entries = limit);
+        fixture
             .ask(CreateDirectoryRequest { path: "a/b".into() })
             .await
             .expect("there is room");
-        office.write("a/c", "").await.expect("there is room");
-        let more = office.write("a/d", "").await;
+        fixture.write("a/c", "").await.expect("there is room");
+        let more = fixture.write("a/d", "").await;
         match refused {
             true => assert_eq!(rule(more), FileRule::Entries),
             false => more.expect("there is room"),
@@ -122,21 +127,21 @@ async fn entry_quota_is_enforced() {
 #[tokio::test]
 async fn scan_limit_refuses_large_directories() {
     for (limit, refused) in [(2999, true), (3000, false)] {
-        let office = Office::limited(|limits| limits.scan = limit);
+        let fixture = Fixture::limited(|limits| limits.scan = limit);
         for number in 0..3000 {
-            File::create(office.root().join(number.to_string())).expect("a file");
+            File::create(fixture.root().join(number.to_string())).expect("a file");
         }
-        let list = office.ask(ListRequest::default()).await;
+        let list = fixture.ask(ListRequest::default()).await;
         match refused {
             true => assert_eq!(rule(list), FileRule::Scan),
             false => assert_eq!(list.expect("it is listed").entries.len(), 1000),
         }
-        let tree = office
+        let tree = fixture
             .ask(TreeRequest::default())
             .await
             .expect("as far as it goes");
         assert!(tree.cut && tree.entries.len() == 1000);
-        let found = office
+        let found = fixture
             .ask(SearchRequest::default())
             .await
             .expect("as far as it goes");
@@ -179,12 +184,12 @@ async fn cut_tree_names_limits_and_remedies() {
         (|_| {}, deep, "depth", 1, "raise `depth`"),
     ];
     for (change, ask, by, limit, helps) in cases {
-        let office = Office::limited(change);
-        fs::create_dir_all(office.root().join("a/b/c")).expect("directories");
+        let fixture = Fixture::limited(change);
+        fs::create_dir_all(fixture.root().join("a/b/c")).expect("directories");
         for number in 0..3 {
-            File::create(office.root().join(format!("a/{number}"))).expect("a file");
+            File::create(fixture.root().join(format!("a/{number}"))).expect("a file");
         }
-        let tree = office.ask(ask).await.expect("as far as it goes");
+        let tree = fixture.ask(ask).await.expect("as far as it goes");
         let [cut] = &tree.cuts[..] else {
             panic!("one limit cut it: {:?}", tree.cuts);
         };
@@ -192,8 +197,8 @@ async fn cut_tree_names_limits_and_remedies() {
         assert!(cut.remedy.contains(helps), "{}", cut.remedy);
         assert!(tree.entries.iter().all(|entry| entry.cuts.is_empty()));
     }
-    let office = Office::limited(|_| {});
-    let tree = office
+    let fixture = Fixture::limited(|_| {});
+    let tree = fixture
         .ask(TreeRequest::default())
         .await
         .expect("it is whole");
@@ -202,24 +207,27 @@ async fn cut_tree_names_limits_and_remedies() {
 
 #[tokio::test]
 async fn search_stops_at_its_limits() {
-    let office = Office::limited(|limits| {
+    let fixture = Fixture::limited(|limits| {
         limits.searched = 10;
         limits.matches = 2;
     });
     for name in ["a", "b", "c"] {
-        office.write(name, "xxxx\n").await.expect("there is room");
+        fixture.write(name, "xxxx\n").await.expect("there is room");
     }
     let mut search = SearchRequest {
         text: Some("x".into()),
         ..SearchRequest::default()
     };
-    let found = office.ask(search.clone()).await.expect("it is a directory");
+    let found = fixture
+        .ask(search.clone())
+        .await
+        .expect("it is a directory");
     assert_eq!(
         (found.matches.len(), found.cut.as_deref()),
         (2, Some("searched"))
     );
     search.max_matches = Some(1);
-    let found = office.ask(search).await.expect("it is a directory");
+    let found = fixture.ask(search).await.expect("it is a directory");
     assert_eq!(
         (found.matches.len(), found.cut.as_deref()),
         (1, Some("matches"))
@@ -228,8 +236,8 @@ async fn search_stops_at_its_limits() {
 
 #[tokio::test]
 async fn hostile_patterns_are_searched_in_linear_time() {
-    let office = Office::open(|_| {});
-    office
+    let fixture = Fixture::open(|_| {});
+    fixture
         .write("text", &"a".repeat(100_000))
         .await
         .expect("there is room");
@@ -237,9 +245,9 @@ async fn hostile_patterns_are_searched_in_linear_time() {
         text: Some(text.into()),
         ..SearchRequest::default()
     };
-    let found = office.ask(search("(a+)+$")).await.expect("it is linear");
+    let found = fixture.ask(search("(a+)+$")).await.expect("it is linear");
     assert_eq!(found.matches.len(), 1);
-    let large = office
+    let large = fixture
         .ask(search("(a{1000}){1000}"))
         .await
         .expect_err("too large");
@@ -248,8 +256,8 @@ async fn hostile_patterns_are_searched_in_linear_time() {
 
 #[tokio::test]
 async fn depth_limit_applies_to_new_and_moved_directories() {
-    let office = Office::limited(|limits| limits.depth = 4);
-    office
+    let fixture = Fixture::limited(|limits| limits.depth = 4);
+    fixture
         .ask(CreateDirectoryRequest {
             path: "a/b/c/d".into(),
         })
@@ -257,7 +265,7 @@ async fn depth_limit_applies_to_new_and_moved_directories() {
         .expect("it is deep enough");
     assert_eq!(
         rule(
-            office
+            fixture
                 .ask(CreateDirectoryRequest {
                     path: "a/b/c/d/e".into()
                 })
@@ -265,7 +273,7 @@ async fn depth_limit_applies_to_new_and_moved_directories() {
         ),
         FileRule::Depth
     );
-    office
+    fixture
         .ask(CreateDirectoryRequest { path: "x/y".into() })
         .await
         .expect("there is room");
@@ -275,7 +283,7 @@ async fn depth_limit_applies_to_new_and_moved_directories() {
         replace: false,
     };
     assert_eq!(
-        rule(office.ask(rename).await),
+        rule(fixture.ask(rename).await),
         FileRule::Depth,
         "by parts neither"
     );
@@ -283,8 +291,8 @@ async fn depth_limit_applies_to_new_and_moved_directories() {
 
 #[tokio::test]
 async fn edit_result_stays_within_the_file_limit() {
-    let office = Office::limited(|limits| limits.file = 1000);
-    office
+    let fixture = Fixture::limited(|limits| limits.file = 1000);
+    fixture
         .write("a", &"x".repeat(100))
         .await
         .expect("there is room");
@@ -298,14 +306,14 @@ async fn edit_result_stays_within_the_file_limit() {
         changes: vec![change],
         dry_run: false,
     };
-    assert_eq!(rule(office.ask(edit).await), FileRule::Size);
+    assert_eq!(rule(fixture.ask(edit).await), FileRule::Size);
 }
 
 #[tokio::test]
 async fn edit_limit_applies_to_the_result_alone() {
-    let office = Office::limited(|limits| limits.file = 1000);
+    let fixture = Fixture::limited(|limits| limits.file = 1000);
     let full = "x".repeat(1000);
-    office.write("a", &full).await.expect("there is room");
+    fixture.write("a", &full).await.expect("there is room");
     let change = TextChange {
         old: "x".into(),
         new: "y".into(),
@@ -316,5 +324,8 @@ async fn edit_limit_applies_to_the_result_alone() {
         changes: vec![change],
         dry_run: false,
     };
-    office.ask(edit).await.expect("it is no longer than before");
+    fixture
+        .ask(edit)
+        .await
+        .expect("it is no longer than before");
 }

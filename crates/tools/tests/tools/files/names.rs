@@ -11,7 +11,7 @@ use strowger_tools::files::{
     path_of_file_uri,
 };
 
-use super::Office;
+use super::Fixture;
 
 /// Names that forge lines, reverse the text direction, or are not UTF-8.
 const EVIL: [&[u8]; 6] = [
@@ -40,8 +40,8 @@ fn texts(value: &Value, key: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn every_answer_has_uris_for_non_utf8_names() {
-    let office = Office::open(|_| {});
-    let root = office.root();
+    let fixture = Fixture::open(|_| {});
+    let root = fixture.root();
     for name in EVIL {
         fs::write(root.join(OsStr::from_bytes(name)), "needle").expect("a file");
     }
@@ -50,23 +50,26 @@ async fn every_answer_has_uris_for_non_utf8_names() {
         text: text.map(Into::into),
         ..SearchRequest::default()
     };
-    let listing = office
+    let listing = fixture
         .ask(ListRequest::default())
         .await
         .expect("it is listed");
-    let tree = office
+    let tree = fixture
         .ask(TreeRequest::default())
         .await
         .expect("it is listed");
-    let by_name = office.ask(search(None)).await.expect("it is searched");
-    let by_text = office
+    let by_name = fixture.ask(search(None)).await.expect("it is searched");
+    let by_text = fixture
         .ask(search(Some("need")))
         .await
         .expect("it is searched");
     for name in EVIL {
         fs::write(root.join(OsStr::from_bytes(name)), "needle\0").expect("a file");
     }
-    let skipped = office.ask(search(Some("x"))).await.expect("it is searched");
+    let skipped = fixture
+        .ask(search(Some("x")))
+        .await
+        .expect("it is searched");
     let answers = [
         serde_json::to_value(&listing),
         serde_json::to_value(&tree),
@@ -81,14 +84,14 @@ async fn every_answer_has_uris_for_non_utf8_names() {
         for (uri, name) in uris.iter().zip(EVIL) {
             let path = path_of_file_uri(uri).expect("it is one");
             assert_eq!(path, root.join(OsStr::from_bytes(name)));
-            let stat = office.ask(StatRequest { path: uri.clone() }).await;
+            let stat = fixture.ask(StatRequest { path: uri.clone() }).await;
             let stat = json(stat.expect("it leads there"));
             assert_eq!(texts(&stat, "uri"), [&**uri]);
-            office.read(uri).await.expect("it leads there");
+            fixture.read(uri).await.expect("it leads there");
         }
     }
     for uri in texts(&json(listing.entries[0].clone()), "uri") {
-        office.write(&uri, "old").await.expect("it leads there");
+        fixture.write(&uri, "old").await.expect("it leads there");
         let change = TextChange {
             old: "old".into(),
             new: "new".into(),
@@ -101,7 +104,7 @@ async fn every_answer_has_uris_for_non_utf8_names() {
                 changes: vec![change.clone()],
                 dry_run: true,
             };
-            let diff = office.ask(edit).await.expect("it is there").diff;
+            let diff = fixture.ask(edit).await.expect("it is there").diff;
             assert!(
                 diff.starts_with(&format!("--- {uri}\n+++ {uri}\n")),
                 "{diff}"
@@ -113,7 +116,7 @@ async fn every_answer_has_uris_for_non_utf8_names() {
 /// Every refusal by a limit names its key and value, the requested or used amount, and the remedy.
 #[tokio::test]
 async fn limit_errors_name_limit_use_and_remedy() {
-    let office = Office::limited(|limits: &mut FileLimits| {
+    let fixture = Fixture::limited(|limits: &mut FileLimits| {
         limits.file = 101;
         limits.bytes = 202;
         limits.entries = 3;
@@ -122,50 +125,50 @@ async fn limit_errors_name_limit_use_and_remedy() {
         limits.path = 60;
     });
     for name in ["a", "b", "c", "d"] {
-        fs::write(office.root().join(name), [b'x'; 80]).expect("a file");
+        fs::write(fixture.root().join(name), [b'x'; 80]).expect("a file");
     }
-    fs::write(office.root().join("e"), [b'x'; 111]).expect("a file");
+    fs::write(fixture.root().join("e"), [b'x'; 111]).expect("a file");
     let append = AppendRequest {
         path: "a".into(),
         bytes: [b'x'; 99].as_slice().into(),
     };
-    office.ask(append.clone()).await.expect("there is room");
-    office.ask(append.clone()).await.expect("there is room");
+    fixture.ask(append.clone()).await.expect("there is room");
+    fixture.ask(append.clone()).await.expect("there is room");
     let many = ReadManyRequest {
         paths: vec!["b".into(), "c".into()],
     };
-    let many = office.ask(many).await.expect("it answers");
+    let many = fixture.ask(many).await.expect("it answers");
     let make = |path: &str| CreateDirectoryRequest { path: path.into() };
-    office.ask(make("x/y/z")).await.expect("there is room");
+    fixture.ask(make("x/y/z")).await.expect("there is room");
     let refusals = [
         (
             "file",
             "101",
             "111",
-            office.ask(ReadRequest::new("e")).await.map(drop),
+            fixture.ask(ReadRequest::new("e")).await.map(drop),
         ),
         (
             "file",
             "101",
             "102",
-            office.write("b", &"x".repeat(102)).await,
+            fixture.write("b", &"x".repeat(102)).await,
         ),
         ("file", "101", "80", many[1].clone().map(drop)),
-        ("octets", "202", "198", office.ask(append).await),
+        ("octets", "202", "198", fixture.ask(append).await),
         (
             "entries",
             "3",
             "1 more",
-            office.ask(WriteRequest::new("n", "")).await,
+            fixture.ask(WriteRequest::new("n", "")).await,
         ),
         (
             "scan",
             "4",
             "4",
-            office.ask(ListRequest::default()).await.map(drop),
+            fixture.ask(ListRequest::default()).await.map(drop),
         ),
-        ("depth", "5", "6", office.ask(make("a/b/c/d/e/f")).await),
-        ("path", "60", "61", office.ask(make(&"x".repeat(61))).await),
+        ("depth", "5", "6", fixture.ask(make("a/b/c/d/e/f")).await),
+        ("path", "60", "61", fixture.ask(make(&"x".repeat(61))).await),
     ];
     for (key, most, wanted, outcome) in refusals {
         let said = outcome.expect_err(key).to_string();

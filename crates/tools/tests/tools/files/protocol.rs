@@ -9,7 +9,7 @@ use strowger_tools::files::{
     Files, FilesUsageRequest, ListRequest, RootRequest, SearchRequest, TreeRequest,
 };
 
-use super::Office;
+use super::Fixture;
 
 fn members(value: &Value, into: &mut BTreeSet<String>) {
     match value {
@@ -34,11 +34,11 @@ async fn typescript_declares_every_message_and_member() {
         "/../../packages/strowger/src/files/index.ts"
     );
     let protocol = fs::read_to_string(path).expect("the package is beside");
-    let office = Office::limited(|limits| limits.depth = 1);
-    let odd = office.root().join(std::ffi::OsStr::from_bytes(b"\xff"));
+    let fixture = Fixture::limited(|limits| limits.depth = 1);
+    let odd = fixture.root().join(std::ffi::OsStr::from_bytes(b"\xff"));
     fs::create_dir_all(odd.join("deep")).expect("a directory");
-    fs::write(office.root().join("binary"), "\0").expect("a file");
-    fs::write(office.root().join("text"), "needle\nneedle\n").expect("a file");
+    fs::write(fixture.root().join("binary"), "\0").expect("a file");
+    fs::write(fixture.root().join("text"), "needle\nneedle\n").expect("a file");
     let search = SearchRequest {
         text: Some("needle".into()),
         max_matches: Some(1),
@@ -49,16 +49,16 @@ async fn typescript_declares_every_message_and_member() {
         ..ListRequest::default()
     };
     let answers = [
-        serde_json::to_value(office.ask(list).await.expect("it is listed")),
+        serde_json::to_value(fixture.ask(list).await.expect("it is listed")),
         serde_json::to_value(
-            office
+            fixture
                 .ask(TreeRequest::default())
                 .await
                 .expect("it is listed"),
         ),
-        serde_json::to_value(office.ask(search).await.expect("it is searched")),
-        serde_json::to_value(office.ask(RootRequest).await.expect("it is there")),
-        serde_json::to_value(office.ask(FilesUsageRequest).await),
+        serde_json::to_value(fixture.ask(search).await.expect("it is searched")),
+        serde_json::to_value(fixture.ask(RootRequest).await.expect("it is there")),
+        serde_json::to_value(fixture.ask(FilesUsageRequest).await),
     ];
     let mut wanted = BTreeSet::new();
     for answer in answers {

@@ -4,7 +4,7 @@ use std::fs;
 
 use strowger_tools::files::{FilesUsage, SearchRequest};
 
-use super::Office;
+use super::Fixture;
 
 fn search(text: &str) -> SearchRequest {
     SearchRequest {
@@ -15,14 +15,14 @@ fn search(text: &str) -> SearchRequest {
 
 #[tokio::test]
 async fn search_skips_and_reports_deep_directories() {
-    let office = Office::limited(|limits| limits.depth = 2);
+    let fixture = Fixture::limited(|limits| limits.depth = 2);
     for dir in ["a/b/c/d", "z"] {
-        fs::create_dir_all(office.root().join(dir)).expect("a directory");
+        fs::create_dir_all(fixture.root().join(dir)).expect("a directory");
     }
     for file in ["a/b/c/d/x", "a/b/x", "z/x"] {
-        fs::write(office.root().join(file), "needle").expect("a file");
+        fs::write(fixture.root().join(file), "needle").expect("a file");
     }
-    let found = office.ask(search("needle")).await.expect("it is found");
+    let found = fixture.ask(search("needle")).await.expect("it is found");
     let paths: Vec<_> = found.matches.iter().map(|hit| &*hit.path).collect();
     assert_eq!((paths, found.cut), (vec!["a/b/x", "z/x"], None));
     let skipped = &found.skipped;
@@ -33,16 +33,16 @@ async fn search_skips_and_reports_deep_directories() {
 
 #[tokio::test]
 async fn cut_search_names_limit_and_remedy() {
-    let office = Office::limited(|limits| {
+    let fixture = Fixture::limited(|limits| {
         limits.scan = 4;
         limits.searched = 30;
         limits.matches = 2;
     });
     for name in ["a", "b", "c"] {
-        fs::write(office.root().join(name), "a long line\n").expect("a file");
+        fs::write(fixture.root().join(name), "a long line\n").expect("a file");
     }
     let cut = async |search: SearchRequest| {
-        let found = office.ask(search).await.expect("it is a directory");
+        let found = fixture.ask(search).await.expect("it is a directory");
         let remedy = found.remedy.expect("it is cut");
         (
             found.cut.expect("it is cut"),
@@ -64,7 +64,7 @@ async fn cut_search_names_limit_and_remedy() {
     assert_eq!((&*key, limit), ("matches", 1));
     assert!(remedy.contains("`most`"), "{remedy}");
     for name in ["d", "e"] {
-        fs::write(office.root().join(name), "").expect("a file");
+        fs::write(fixture.root().join(name), "").expect("a file");
     }
     let names = SearchRequest {
         names: Some("x".into()),
@@ -73,17 +73,17 @@ async fn cut_search_names_limit_and_remedy() {
     let (key, limit, remedy) = cut(names).await;
     assert_eq!((&*key, limit), ("scan", 4));
     assert!(remedy.contains("--limit scan=N"), "{remedy}");
-    let usage: FilesUsage = office.ask(strowger_tools::files::FilesUsageRequest).await;
+    let usage: FilesUsage = fixture.ask(strowger_tools::files::FilesUsageRequest).await;
     assert_eq!(usage.scanned, 3 * 3 + 4);
 }
 
 #[tokio::test]
 async fn long_line_is_searched_to_its_end() {
-    let office = Office::open(|_| {});
+    let fixture = Fixture::open(|_| {});
     let mut line = "x".repeat(5 << 20);
     line.push_str("needle\nneedle\n");
-    fs::write(office.root().join("wide"), line).expect("a file");
-    let found = office.ask(search("needle$")).await.expect("it is found");
+    fs::write(fixture.root().join("wide"), line).expect("a file");
+    let found = fixture.ask(search("needle$")).await.expect("it is found");
     let lines: Vec<_> = found.matches.iter().map(|hit| hit.line).collect();
     assert_eq!(lines, [Some(1), Some(2)]);
     let text = found.matches[0].text.as_deref().expect("it has one");
@@ -93,15 +93,15 @@ async fn long_line_is_searched_to_its_end() {
 
 #[tokio::test]
 async fn crlf_ends_lines() {
-    let office = Office::open(|_| {});
-    fs::write(office.root().join("text"), "one\r\n\r\ntwo one\r\none two").expect("a file");
+    let fixture = Fixture::open(|_| {});
+    fs::write(fixture.root().join("text"), "one\r\n\r\ntwo one\r\none two").expect("a file");
     for (pattern, expected) in [
         ("one$", [1, 3].as_slice()),
         ("^one", &[1, 4]),
         ("^$", &[2]),
         (r"one\s", &[4]),
     ] {
-        let found = office.ask(search(pattern)).await.expect("it is found");
+        let found = fixture.ask(search(pattern)).await.expect("it is found");
         let lines: Vec<_> = found.matches.iter().filter_map(|hit| hit.line).collect();
         assert_eq!(lines, expected, "{pattern}");
     }

@@ -9,7 +9,7 @@ use strowger_tools::stream::{
     FollowStreamRequest, OpenStreamRequest, PutRequest, StreamPiece, Streams, StreamsSpec,
 };
 
-use super::{LONG, Office, error, next, text};
+use super::{Fixture, LONG, error, next, text};
 
 /// A stream that keeps for each reader everything it has not read yet, and waits for its producer
 /// without a limit: the behaviour that the guards prevent.
@@ -34,18 +34,18 @@ const PIECES: usize = 10_000;
 
 #[test]
 fn stalled_reader_is_disconnected() {
-    let office = Office::open(|limits| {
+    let fixture = Fixture::open(|limits| {
         limits.window = 4;
         limits.stall = Duration::from_secs(5);
     });
-    office.kit.run(async {
-        office.begin("log").await;
-        let mut never = office.follow("log").await;
-        let mut good = office.follow("log").await;
+    fixture.kit.run(async {
+        fixture.begin("log").await;
+        let mut never = fixture.follow("log").await;
+        let mut good = fixture.follow("log").await;
         let piece = "x".repeat(1000);
         let produce = async {
             for _ in 0..PIECES {
-                office.put("log", &piece).await.expect("the others go on");
+                fixture.put("log", &piece).await.expect("the others go on");
             }
         };
         let read = async {
@@ -57,7 +57,7 @@ fn stalled_reader_is_disconnected() {
         assert_eq!(never.len(), 4, "no more than its window is held for it");
         let why = error(&mut never).await;
         assert!(matches!(why, ReadError::Disconnected), "{why}");
-        assert_eq!(office.list().await[0].disconnected, 1);
+        assert_eq!(fixture.list().await[0].disconnected, 1);
     });
 
     let mut naive = Naive::default();
@@ -72,22 +72,22 @@ fn stalled_reader_is_disconnected() {
 
 #[test]
 fn leaving_reader_does_not_affect_others() {
-    let office = Office::open(|limits| limits.window = 1);
-    office.kit.run(async {
-        office.begin("log").await;
-        let leaves = office.follow("log").await;
-        let mut stays = office.follow("log").await;
-        office.put("log", "a").await.expect("there is room");
+    let fixture = Fixture::open(|limits| limits.window = 1);
+    fixture.kit.run(async {
+        fixture.begin("log").await;
+        let leaves = fixture.follow("log").await;
+        let mut stays = fixture.follow("log").await;
+        fixture.put("log", "a").await.expect("there is room");
         assert_eq!(next(&mut stays).await, text("a"));
         // This call waits for the reader that has read nothing.
-        let put = office.put("log", "b");
+        let put = fixture.put("log", "b");
         let leave = async {
             drop(leaves);
             assert_eq!(next(&mut stays).await, text("b"), "whole");
         };
         let (put, ()) = tokio::join!(biased; put, leave);
         assert_eq!(put, Ok(1));
-        assert_eq!(office.list().await[0].readers, 1);
+        assert_eq!(fixture.list().await[0].readers, 1);
     });
 
     // Twin: a producer that waits for every reader it ever had never sends again.
@@ -99,22 +99,22 @@ fn leaving_reader_does_not_affect_others() {
 
 #[test]
 fn killed_producer_fails_its_stream() {
-    let office = Office::open(|_| {});
+    let fixture = Fixture::open(|_| {});
     let spec = StreamsSpec::default();
     // Any actor can be a producer.
-    let producer = office.kit.spawn::<Streams>("producer", spec);
-    office.kit.run(async {
+    let producer = fixture.kit.spawn::<Streams>("producer", spec);
+    fixture.kit.run(async {
         let open = OpenStreamRequest::new("log").with_producer(producer.erase());
-        office
+        fixture
             .streams
             .ask(open)
             .await
             .expect("it answers")
             .expect("there is room");
-        office.begin("other").await;
-        let mut reader = office.follow("log").await;
-        let mut other = office.follow("other").await;
-        office.put("log", "half").await.expect("there is room");
+        fixture.begin("other").await;
+        let mut reader = fixture.follow("log").await;
+        let mut other = fixture.follow("other").await;
+        fixture.put("log", "half").await.expect("there is room");
         producer.kill();
         producer.stopped().await;
         assert_eq!(next(&mut reader).await, text("half"));
@@ -123,31 +123,34 @@ fn killed_producer_fails_its_stream() {
             why.to_string().contains("the producer exited: killed"),
             "{why}"
         );
-        office.put("other", "goes on").await.expect("there is room");
+        fixture
+            .put("other", "goes on")
+            .await
+            .expect("there is room");
         assert_eq!(next(&mut other).await, text("goes on"));
     });
 }
 
 #[test]
 fn silent_producer_loses_its_stream() {
-    let office = Office::open(|limits| limits.idle = Duration::from_secs(60));
-    office.kit.run(async {
-        office.begin("log").await;
-        let mut reader: Reader<StreamPiece> = office.follow("log").await;
-        office.put("log", "a").await.expect("there is room");
+    let fixture = Fixture::open(|limits| limits.idle = Duration::from_secs(60));
+    fixture.kit.run(async {
+        fixture.begin("log").await;
+        let mut reader: Reader<StreamPiece> = fixture.follow("log").await;
+        fixture.put("log", "a").await.expect("there is room");
         assert_eq!(next(&mut reader).await, text("a"));
         // Twin: without the limit a reader waits as long as it likes.
-        office
+        fixture
             .streams
             .ask(OpenStreamRequest::new("kept"))
             .await
             .expect("it answers")
             .expect("room");
-        let mut waits = office.follow("kept").await;
+        let mut waits = fixture.follow("kept").await;
         let keep = async {
             for _ in 0..10 {
                 tokio::time::sleep(Duration::from_secs(30)).await;
-                office.put("kept", "").await.expect("it is there");
+                fixture.put("kept", "").await.expect("it is there");
             }
         };
         let (why, ()) = tokio::join!(error(&mut reader), keep);
@@ -159,22 +162,22 @@ fn silent_producer_loses_its_stream() {
 
 #[test]
 fn excess_puts_are_refused() {
-    let office = Office::open(|limits| {
+    let fixture = Fixture::open(|limits| {
         limits.window = 1;
         limits.waiting = 2;
         limits.stall = LONG;
     });
-    office.kit.run(async {
-        office.begin("log").await;
-        let _never = office
+    fixture.kit.run(async {
+        fixture.begin("log").await;
+        let _never = fixture
             .streams
             .ask(FollowStreamRequest::new("log"))
             .await
             .expect("it answers");
-        office.put("log", "a").await.expect("there is room");
+        fixture.put("log", "a").await.expect("there is room");
         let soon = Duration::from_secs(1);
         let flood = (0..100).map(|_| {
-            office
+            fixture
                 .streams
                 .ask_within(PutRequest::text("log", "b"), soon)
         });
@@ -183,7 +186,7 @@ fn excess_puts_are_refused() {
             refused += usize::from(matches!(put, Ok(Err(_))));
         }
         assert_eq!(refused, 98, "two wait, until their producers give up");
-        assert_eq!(office.list().await[0].pieces, 1);
+        assert_eq!(fixture.list().await[0].pieces, 1);
     });
 }
 
