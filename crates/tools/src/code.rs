@@ -1,4 +1,24 @@
-//! An actor that runs untrusted code.
+//! An actor that runs untrusted JavaScript and TypeScript.
+//!
+//! The crate has no JavaScript engine: a [`Sandbox`] supplies it. The `strowger` binary runs
+//! QuickJS as a WebAssembly component.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use strowger::{ActorSystem, BoxError};
+//! use strowger_tools::code::{Code, CodeSpec, ExecuteRequest, GrantedFunctions, Sandbox};
+//!
+//! async fn total(system: &ActorSystem, sandbox: Arc<dyn Sandbox>) -> Result<(), BoxError> {
+//!     let code = system.spawn::<Code>("code", CodeSpec::new(sandbox))?;
+//!     let price = GrantedFunctions::new().waiting("price", |_| async { Ok::<_, String>(7) });
+//!     let run = ExecuteRequest::new("3 * fns.price('pen')").with_functions(price);
+//!     assert_eq!(code.ask(run).await??.value, 21);
+//!     Ok(())
+//! }
+//! ```
+//!
+//! # Implementation
 //!
 //! ```text
 //! Execute ─▶ within the source limit? valid function names? a free slot?
@@ -8,9 +28,9 @@
 //! ```
 //!
 //! The actor runs up to [`CodeSpec::runs`] jobs at a time, each within its limits, and stays
-//! responsive while they run. A run is cancelled when its caller goes away. A fresh realm is
+//! responsive while they run. A run is cancelled when its caller stops waiting. A fresh realm is
 //! dropped after its run. A named realm is open to every caller that knows the name; it is dropped
-//! when a run in it passes a limit or when it has been idle for [`CodeSpec::idle`].
+//! when a run in it exceeds a limit or when it has been idle for [`CodeSpec::idle`].
 
 mod error;
 mod export;
@@ -384,8 +404,8 @@ impl Code {
         match &record.error {
             None => {}
             Some(CodeError::Cancelled) => self.usage.cancelled += 1,
-            Some(CodeError::Limit(passed)) => {
-                *self.usage.limits.entry(passed.limit.name()).or_default() += 1;
+            Some(CodeError::Limit(exceeded)) => {
+                *self.usage.limits.entry(exceeded.limit.name()).or_default() += 1;
             }
             Some(_) => self.usage.failed += 1,
         }

@@ -1,5 +1,32 @@
 //! An actor that serves files below one directory.
 //!
+//! Each request of this module is sent to a [`Files`] actor and answered with a `Result` whose
+//! error is a [`FileError`]. Paths are relative to the root, or absolute and below it; a
+//! `file:///` URI is accepted in place of a path.
+//!
+//! ```
+//! use strowger::{ActorSystem, BoxError};
+//! use strowger_tools::files::{Files, FilesSpec, SearchRequest, WriteRequest};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), BoxError> {
+//! # let folder = tempfile::tempdir()?;
+//! let system = ActorSystem::new("office")?;
+//! let files = system.spawn::<Files>("files", FilesSpec::new(folder.path()))?;
+//! files.ask(WriteRequest::new("list.txt", "milk\nbread\n")).await??;
+//!
+//! let search = SearchRequest {
+//!     text: Some("^bread$".into()),
+//!     ..SearchRequest::default()
+//! };
+//! let results = files.ask(search).await??;
+//! assert_eq!((&*results.matches[0].path, results.matches[0].line), ("list.txt", Some(2)));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Implementation
+//!
 //! ```text
 //! a path ─▶ path      checked: relative to the root, no NUL, not too long or deep
 //!           disk      opened through the root's handle: the kernel refuses to leave the root
@@ -9,7 +36,7 @@
 //!
 //! Short operations run on the worker: waking up a blocking thread takes longer than reading a
 //! page. Long operations run on blocking threads. The actor waits for those that write, but not for
-//! those that only look (lists, trees, searches).
+//! those that only read (lines, lists, trees, searches).
 
 mod disk;
 mod edit;
@@ -61,8 +88,8 @@ const MAX_INLINE_BYTES: u64 = 256 << 10;
 /// Number of directory entries to list on the worker before moving to a blocking thread.
 const MAX_INLINE_ENTRIES: usize = 512;
 
-/// The message that work running beside the actor sends when it ends: the record of an answered
-/// call, or `None` after a search for leftovers.
+/// The message that background work sends to the actor when it ends: the record of an answered
+/// call, or `None` after the removal of abandoned temporary files.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct BackgroundDone(Option<CallRecord<'static>>);
@@ -309,8 +336,9 @@ impl Files {
         on_blocking_thread(move |_| work(&disk)).await
     }
 
-    /// Starts a search for leftovers of killed writers in a directory where a file was replaced. It
-    /// runs beside the actor, after the answer, and only if enough pipes are free for calls.
+    /// Starts to remove temporary files of killed writers from a directory where a file was
+    /// replaced. Runs in the background, after the answer, and only if enough pipes are free for
+    /// calls.
     fn remove_leftovers(&self, cx: &mut Context<Self>) {
         if cx.pipes() >= <Self as strowger::Actor>::PIPES / 2 {
             return; // The next write tries again.
@@ -326,8 +354,8 @@ impl Files {
         debug_assert!(piped.is_ok(), "there was room for it");
     }
 
-    /// Performs a read-only operation while the actor goes on; it is cancelled when the caller goes
-    /// away.
+    /// Performs a read-only operation in the background, while the actor handles other messages.
+    /// The operation is cancelled when its caller stops waiting.
     #[expect(
         clippy::needless_pass_by_ref_mut,
         reason = "a shared borrow that is held while it waits would ask actors to be Sync"
@@ -380,7 +408,8 @@ fn no_bytes<T>(_: &T) -> usize {
     0
 }
 
-/// Runs `work` on a blocking thread. If the returned future is dropped, `work` is told to stop.
+/// Runs `work` on a blocking thread. If the returned future is dropped, `work` sees `true` from its
+/// stop check.
 async fn on_blocking_thread<T: Send + 'static>(
     work: impl FnOnce(StopCheck<'_>) -> T + Send + 'static,
 ) -> T {

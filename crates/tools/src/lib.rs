@@ -1,10 +1,24 @@
-//! Tool actors: files, code and programs for agents and components, each confined to what it is
-//! granted.
+//! Tools as supervised actors, for programs that let agents, components or other untrusted callers
+//! work with files, run code and exchange streams.
 //!
-//! A caller uses a tool by sending a message to an actor, so every tool has a bounded mailbox,
-//! deadlines, a supervisor and stats of its own, and writes one line to the audit log for each
-//! call. Nothing is granted by default: a [`FilesSpec`] names the one directory that a [`Files`]
-//! actor reaches.
+//! | module | actor | service |
+//! |---|---|---|
+//! | [`files`] | [`Files`] | reads, writes, lists and searches files below one directory |
+//! | [`code`] | [`Code`] | runs untrusted JavaScript and TypeScript in a sandbox |
+//! | [`program`] | [`Programs`] | publishes code that keeps state between messages |
+//! | [`stream`] | [`Streams`] | passes text and bytes from one producer to many readers |
+//!
+//! A caller uses a tool by sending a request to its actor, so every tool has a bounded mailbox,
+//! deadlines, a supervisor and stats of its own. It writes one line to the audit log
+//! (`strowger::audit` in `tracing`) for each call. Nothing is granted by default: a [`FilesSpec`]
+//! names the one directory that a [`Files`] actor reaches, and code reaches only the functions
+//! that its request grants. Every limit has a default, and an error that reports an exceeded limit
+//! names the limit, the use and the remedy.
+//!
+//! Callers outside the process send the same requests as JSON; see [`Files::export`],
+//! [`Code::export`], [`Programs::export`] and [`Streams::export`].
+//!
+//! # Example
 //!
 //! ```
 //! use strowger::{ActorSystem, BoxError};
@@ -15,7 +29,7 @@
 //! # let folder = tempfile::tempdir()?;
 //! let system = ActorSystem::new("office")?;
 //! let files = system.spawn::<Files>("files", FilesSpec::new(folder.path()))?;
-//! files.ask(WriteRequest::new("notes/today.txt", "call back")).await?.expect_err("no such folder");
+//! files.ask(WriteRequest::new("notes/today.txt", "call back")).await?.expect_err("no folder");
 //! files.ask(WriteRequest::new("today.txt", "call back")).await??;
 //! assert_eq!(&files.ask(ReadRequest::new("today.txt")).await??[..], b"call back");
 //!

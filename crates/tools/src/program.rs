@@ -1,5 +1,9 @@
 //! Programs: code that is published under an address and keeps state between messages.
 //!
+//! A [`PublishRequest`] to the registry, [`Programs`], starts a program; a [`PerformRequest`] to
+//! the program, found by [`Programs::find`], calls its function `handle`. Callers outside the
+//! process use its address, `@(programs/NAME)`.
+//!
 //! ```text
 //! Programs (the registry) ─ Publish ─▶ compiled once, checked against its schemas
 //! └─ NAME (supervisor)                 restarts the program; stops it after too many failures
@@ -87,8 +91,8 @@ impl Drop for LoadedProgram {
     }
 }
 
-/// The message that asks an idle program to drop its realm if others wait for room. The state is
-/// saved.
+/// The message that asks an idle program to save its state and drop its realm, if other programs
+/// wait for one.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy)]
 pub struct YieldRealm;
@@ -223,7 +227,7 @@ impl Program {
         Ok(loaded)
     }
 
-    /// Marks the program as idle, and drops its realm if others wait for room.
+    /// Marks the program as idle, and drops its realm if other programs wait for one.
     async fn mark_idle(&mut self) -> Result<(), BoxError> {
         let loaded = self.loaded.as_mut();
         match loaded.is_some_and(|loaded| loaded.slot.mark_idle(&self.self_ref)) {
@@ -308,7 +312,7 @@ impl RunOwner for ProgramCaller {
     }
 }
 
-/// Validates a value against a schema. The error tells where and why it does not match.
+/// Validates a value against a schema. The error has the place and the reason of the mismatch.
 fn check_schema(
     side: SchemaSide,
     schema: Option<&Validator>,

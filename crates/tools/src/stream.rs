@@ -1,5 +1,27 @@
 //! An actor that passes named streams of text or bytes from one producer to many readers.
 //!
+//! ```
+//! use strowger::{ActorSystem, BoxError};
+//! use strowger_tools::stream::{
+//!     FollowStreamRequest, OpenStreamRequest, PutRequest, StreamPiece, Streams, StreamsSpec,
+//! };
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), BoxError> {
+//! let system = ActorSystem::new("office")?;
+//! let streams = system.spawn::<Streams>("streams", StreamsSpec::default())?;
+//! streams.ask(OpenStreamRequest::new("log")).await??;
+//! let mut reader = streams.ask(FollowStreamRequest::new("log")).await??;
+//!
+//! assert_eq!(streams.ask(PutRequest::text("log", "started")).await??, 1);
+//! let piece = reader.recv().await.ok_or("the stream ended")??;
+//! assert_eq!(piece, StreamPiece::Text("started".into()));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Flow control
+//!
 //! ```text
 //! producer ── put ──▶ stream "log" ── credit ──▶ reader 1
 //!          ◀─ taken ─  last n pieces ─────────▶ reader 2, which joined later
@@ -7,7 +29,7 @@
 //!
 //! A piece is sent when every reader has room for it, so a producer is as fast as its slowest
 //! reader. A reader that takes nothing for [`stall`](StreamLimits::stall) is disconnected, and the
-//! others go on. If the producer ends, or is silent for [`idle`](StreamLimits::idle), its stream
+//! others continue. If the producer ends, or is silent for [`idle`](StreamLimits::idle), its stream
 //! ends with an error. A piece is sent to all readers or to none: if its producer stops waiting, it
 //! is not sent.
 
@@ -275,7 +297,7 @@ impl Streams {
         };
         while let Some(ask) = live.waiting.pop_front() {
             if !ask.reply.is_waiting() {
-                // The producer stopped waiting, and was told that the piece is not sent.
+                // The producer stopped waiting, so its ask has failed and the piece is not sent.
                 continue;
             }
             let Ask { request, reply } = ask;

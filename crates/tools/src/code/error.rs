@@ -16,13 +16,13 @@ pub enum CodeError {
     /// The code threw a value, or it does not parse.
     #[error("{0}")]
     Thrown(ThrownValue),
-    /// The run passed a limit and was stopped.
+    /// The run exceeded a limit and was stopped.
     #[error("{0}")]
     Limit(ExceededLimit),
     /// The value cannot be returned as JSON, for the given reason.
     #[error("the value cannot be returned: {0}")]
     InvalidValue(String),
-    /// The run was cancelled because its caller went away.
+    /// The run was cancelled because its caller stopped waiting.
     #[error("cancelled")]
     Cancelled,
     /// The run waits for a promise that nothing can settle.
@@ -196,7 +196,7 @@ impl CodeLimit {
     }
 }
 
-/// A limit that a run passed.
+/// A limit that a run exceeded, with the amounts and a remedy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ExceededLimit {
@@ -238,7 +238,7 @@ impl ExceededLimit {
         }
     }
 
-    /// Returns advice on how to avoid passing the limit, or how to raise it.
+    /// Returns advice on how to stay within the limit, or how to raise it.
     #[must_use]
     pub fn remedy(&self) -> String {
         let (name, advice) = (self.limit.name(), self.limit.advice());
@@ -275,22 +275,22 @@ impl fmt::Display for ExceededLimit {
 }
 
 impl CodeError {
-    /// Returns the limit that was passed, if the error is [`CodeError::Limit`].
+    /// Returns the limit that was exceeded, if the error is [`CodeError::Limit`].
     #[must_use]
     pub const fn limit(&self) -> Option<CodeLimit> {
         match self {
-            Self::Limit(passed) => Some(passed.limit),
+            Self::Limit(exceeded) => Some(exceeded.limit),
             _ => None,
         }
     }
 
-    /// Records who set the limit that was passed: the caller if the limit is below that of the
-    /// actor (`own`), else `actor`.
+    /// Records the origin of the exceeded limit: the caller if the limit is below that of the actor
+    /// (`own`), else `actor`.
     pub(crate) fn with_origin(mut self, own: &CodeLimits, actor: LimitOrigin) -> Self {
-        if let Self::Limit(passed) = &mut self
-            && passed.origin == LimitOrigin::Code
+        if let Self::Limit(exceeded) = &mut self
+            && exceeded.origin == LimitOrigin::Code
         {
-            passed.origin = match passed.value < own.value(passed.limit) {
+            exceeded.origin = match exceeded.value < own.value(exceeded.limit) {
                 true => LimitOrigin::Caller,
                 false => actor,
             };
@@ -303,7 +303,7 @@ impl CodeError {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Thrown(_) => "thrown",
-            Self::Limit(passed) => passed.limit.name(),
+            Self::Limit(exceeded) => exceeded.limit.name(),
             Self::InvalidValue(_) => "value",
             Self::Cancelled => "cancelled",
             Self::Unsettled => "unsettled",
@@ -341,10 +341,10 @@ impl CodeError {
                 }
                 details
             }
-            Self::Limit(passed) => {
-                let (value, remedy) = (passed.value, passed.remedy());
+            Self::Limit(exceeded) => {
+                let (value, remedy) = (exceeded.value, exceeded.remedy());
                 let mut details = json!({ "reason": self.name(), "most": value, "remedy": remedy });
-                if let Some(used) = passed.used {
+                if let Some(used) = exceeded.used {
                     details["used"] = json!(used);
                 }
                 details

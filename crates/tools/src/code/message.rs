@@ -23,6 +23,9 @@ pub enum Language {
 }
 
 /// Runs code. The result is the value of the last expression, awaited if it is a promise.
+///
+/// Fails with [`CodeError::Thrown`] if the code throws or does not parse, with [`CodeError::Limit`]
+/// if it exceeds a limit, and with [`CodeError::Full`] if too many runs wait.
 #[derive(Debug, Clone, Default)]
 pub struct ExecuteRequest {
     /// The code.
@@ -31,7 +34,8 @@ pub struct ExecuteRequest {
     pub language: Language,
     /// The value of the global `args`. A named realm keeps it until a later run sets another.
     pub args: Option<Value>,
-    /// The name of the realm to run in, which is kept between runs; `None` runs in a fresh realm.
+    /// The name of the realm to run in, 1 to 64 bytes; the realm is kept between runs. `None` runs
+    /// in a fresh realm.
     pub realm: Option<String>,
     /// The functions that the run is granted, as `fns`.
     pub functions: GrantedFunctions,
@@ -40,7 +44,7 @@ pub struct ExecuteRequest {
 }
 
 impl ExecuteRequest {
-    /// Runs JavaScript in a fresh realm that is granted nothing.
+    /// Creates a request to run JavaScript in a fresh realm that is granted nothing.
     pub fn new(code: impl Into<String>) -> Self {
         Self {
             code: code.into(),
@@ -88,7 +92,8 @@ impl Request for ExecuteRequest {
     type Reply = Result<RunResult, CodeError>;
 }
 
-/// The result of a successful run.
+/// The result of a successful run. The value has at most
+/// [`CodeLimits::result`](super::CodeLimits::result) bytes as JSON.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct RunResult {
@@ -151,7 +156,8 @@ pub struct ConsoleLine {
     pub text: String,
 }
 
-/// Runs code, and streams its output while it runs.
+/// Runs code, and streams its output while it runs. A follower that does not read for the deadline
+/// of the run gets an incomplete stream.
 #[derive(Debug, Clone, Default)]
 pub struct FollowRunRequest {
     /// The run.
@@ -202,7 +208,7 @@ pub enum RunEvent {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct FollowerCall {
-    /// The identifier of the call, which nobody else can guess.
+    /// The identifier of the call: 128 random bits, so other callers cannot guess it.
     pub call: String,
     /// The name of the function.
     pub name: String,
@@ -224,8 +230,8 @@ impl Request for AnswerCallRequest {
     type Reply = bool;
 }
 
-/// Drops a named realm. The reply is `true` if the realm existed. A run in progress there completes
-/// first.
+/// Drops a named realm with its state. The reply is `true` if the realm existed. A run in progress
+/// there completes first.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ForgetRealmRequest {
@@ -253,9 +259,9 @@ pub struct CodeUsage {
     pub runs: u64,
     /// Number of runs that failed other than by a limit or cancellation.
     pub failed: u64,
-    /// Number of runs that passed a limit, by the name of the limit.
+    /// Number of runs that exceeded a limit, by the name of the limit.
     pub limits: std::collections::BTreeMap<&'static str, u64>,
-    /// Number of runs that were cancelled because their caller went away.
+    /// Number of runs that were cancelled because their caller stopped waiting.
     pub cancelled: u64,
     /// Number of runs in progress.
     pub running: usize,

@@ -79,7 +79,7 @@ impl RunCaller {
         })))
     }
 
-    /// Sends the result of a run. Waits for a slow reader of a stream for at most `patience`.
+    /// Sends the result of a run. Waits for a slow reader of a stream for at most `max_wait`.
     pub(super) async fn finish(
         &self,
         outcome: Result<(Value, bool), CodeError>,

@@ -13,7 +13,7 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// An engine that runs untrusted code in isolated realms.
 ///
-/// An implementation must enforce its limits whatever the code does, leave nothing of a run behind
+/// An implementation must enforce its limits against hostile code, leave nothing of a run behind
 /// once the run has ended, and yield to other tasks while a run computes.
 pub trait Sandbox: fmt::Debug + Send + Sync + 'static {
     /// Creates a fresh realm with at most `memory` bytes of memory.

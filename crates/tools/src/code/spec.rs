@@ -9,7 +9,8 @@ use super::error::{CodeError, CodeLimit, ExceededLimit};
 use super::sandbox::Sandbox;
 use super::stats::CodeWatch;
 
-/// The configuration of a [`Code`](super::Code) actor: its sandbox and its limits.
+/// The configuration of a [`Code`](super::Code) actor: its sandbox and its limits, with their
+/// defaults in parentheses.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct CodeSpec {
@@ -20,13 +21,15 @@ pub struct CodeSpec {
     pub typescript: Option<Arc<str>>,
     /// The limits of each run.
     pub limits: CodeLimits,
-    /// Maximum number of concurrent runs, at most 64.
+    /// Maximum number of concurrent runs, 1 to 64 (16).
     pub runs: usize,
-    /// Maximum number of runs that wait.
+    /// Maximum number of runs that wait for a slot or a realm (64); one more fails with
+    /// [`CodeError::Full`].
     pub waiting: usize,
-    /// Maximum number of named realms; one more drops the realm that has been idle for longest.
+    /// Maximum number of named realms (32); one more drops the realm that has been idle for
+    /// longest.
     pub realms: usize,
-    /// Time after which an idle realm is dropped.
+    /// Time after which an idle realm is dropped (10 minutes).
     pub idle: Duration,
     /// The handle that observes the stats of the actor.
     pub watch: CodeWatch,
@@ -63,40 +66,42 @@ impl CodeSpec {
     }
 }
 
-/// Limits and grants of a run. In configurations, those that are missing have their defaults.
+/// Limits and grants of a run, with their defaults in parentheses. In configurations, missing
+/// fields have their defaults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct CodeLimits {
-    /// Maximum computing time.
+    /// Maximum computing time (1 s).
     #[serde(deserialize_with = "strowger::deserialize_duration")]
     pub time: Duration,
-    /// Maximum total time, including waits.
+    /// Maximum total time, including waits (30 s).
     #[serde(deserialize_with = "strowger::deserialize_duration")]
     pub deadline: Duration,
-    /// Maximum memory in bytes, including that of the engine.
+    /// Maximum memory in bytes, including that of the engine (16 MiB).
     #[serde(deserialize_with = "strowger::deserialize_size")]
     pub memory: usize,
-    /// Maximum stack size in bytes.
+    /// Maximum stack size in bytes (512 KiB).
     #[serde(deserialize_with = "strowger::deserialize_size")]
     pub stack: u32,
-    /// Maximum number of pending promise jobs.
+    /// Maximum number of pending promise jobs (10 000).
     pub jobs: u32,
-    /// Maximum console output in bytes; each line counts 32 more.
+    /// Maximum console output in bytes (256 KiB); each line counts 32 more.
     #[serde(deserialize_with = "strowger::deserialize_size")]
     pub output: usize,
     /// Maximum size in bytes of the result, of the arguments of a function call, and of a message
-    /// to a program.
+    /// to a program (1 MiB).
     #[serde(deserialize_with = "strowger::deserialize_size")]
     pub result: usize,
-    /// Maximum number of concurrent function calls.
+    /// Maximum number of concurrent function calls (16).
     pub calls: usize,
-    /// Maximum size in bytes of the code and its `args` together.
+    /// Maximum size in bytes of the code and its `args` together (256 KiB).
     #[serde(deserialize_with = "strowger::deserialize_size")]
     pub source: usize,
-    /// `true` if the code sees the time of day; else it is always 1970.
+    /// `true` if the code sees the time of day; else (the default) it is always 1970.
     pub clock: bool,
-    /// `true` if random numbers are unpredictable; else they are the same in each run.
+    /// `true` if random numbers are unpredictable; else (the default) they are the same in each
+    /// run.
     pub random: bool,
 }
 
@@ -156,7 +161,7 @@ impl CodeLimits {
         }
     }
 
-    /// Builds the error for a run that passed a limit, with the amount used if it is known.
+    /// Builds the error for a run that exceeded a limit, with the amount used if it is known.
     pub(crate) fn exceeded(&self, limit: CodeLimit, used: Option<u64>) -> CodeError {
         CodeError::Limit(ExceededLimit::new(limit, self.value(limit), used))
     }

@@ -20,8 +20,8 @@ impl CodeWatch {
         self.0.lock().clone()
     }
 
-    /// Returns the stats by verb, in the form that all tools share. Runs that passed a limit count
-    /// as refused, cancelled runs as failed.
+    /// Returns the stats by verb, in the form that all tools share. Runs that exceeded a limit
+    /// count as refused, cancelled runs as failed.
     #[must_use]
     pub fn verbs(&self) -> BTreeMap<&'static str, VerbUsage> {
         let usage = self.0.lock();

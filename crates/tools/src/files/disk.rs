@@ -32,7 +32,7 @@ pub(super) struct Disk {
     pub(super) root_path: PathBuf,
     pub(super) read_only: bool,
     pub(super) limits: FileLimits,
-    /// Number of directory entries that were looked at, over all incarnations.
+    /// Number of directory entries that were scanned, over all incarnations.
     pub(super) scanned: Arc<AtomicU64>,
     pub(super) sweeps: TempFileSweeps,
     /// Shared by all incarnations, so additions by earlier ones still count.
@@ -74,7 +74,7 @@ pub(super) struct TreeSize {
 }
 
 impl Disk {
-    /// Opens the root without looking at its contents, so that the size of the tree does not delay
+    /// Opens the root without reading its contents, so that the size of the tree does not delay
     /// the first call.
     pub(super) fn open(spec: &FilesSpec) -> io::Result<Self> {
         let name = fs::canonicalize(&spec.root)?;
@@ -90,7 +90,7 @@ impl Disk {
         })
     }
 
-    /// Measures the contents of a directory, looking at no more than `left` entries.
+    /// Measures the contents of a directory, scanning no more than `left` entries.
     fn measure_contents(&self, dir: &Dir, level: usize, left: &mut usize) -> io::Result<TreeSize> {
         let mut sum = TreeSize::default();
         for entry in dir.entries()? {
@@ -253,8 +253,8 @@ pub(super) fn entry_kind(file_type: FileType) -> EntryKind {
     }
 }
 
-/// Returns `true` if a file may be written in place: with a second link it may belong to somebody
-/// else.
+/// Returns `true` if a file may be written in place: with a second link, another name outside
+/// the root may share its contents.
 pub(super) fn has_single_link(metadata: &fs::Metadata) -> bool {
     metadata.nlink() == 1
 }

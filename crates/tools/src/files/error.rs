@@ -94,7 +94,7 @@ pub enum FileError {
         /// A description of the problem and the remedy.
         message: &'static str,
     },
-    /// The caller gave up, or the actor ended.
+    /// The caller stopped waiting, or the actor ended.
     #[error("`{path}`: cancelled")]
     Cancelled {
         /// The path at which the operation began.
@@ -122,7 +122,7 @@ pub enum FileRule {
     Name,
     /// Only files and directories are read or written: no FIFO, socket or device.
     Special,
-    /// A file with several links is not written in place: it may belong to somebody else.
+    /// A file with several links is not written in place: another name may share its contents.
     Linked,
     /// A read-only root is not written to.
     ReadOnly,

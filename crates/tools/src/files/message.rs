@@ -8,14 +8,16 @@ use strowger::Request;
 
 use super::error::FileError;
 
-/// Reads bytes of a file: all, or `length` bytes from `offset` on. Returns fewer at the end of the
-/// file.
+/// Reads bytes of a file: all, or `length` bytes from `offset` on. The answer is shorter at the end
+/// of the file.
+///
+/// A range of more than [`FileLimits::file`](super::FileLimits::file) bytes is refused.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReadRequest {
     /// The path of the file.
     pub path: String,
-    /// Offset of the first byte.
+    /// Offset of the first byte, from 0.
     #[serde(default)]
     pub offset: u64,
     /// Maximum number of bytes; all if absent.
@@ -23,7 +25,11 @@ pub struct ReadRequest {
     pub length: Option<u64>,
 }
 
-/// Reads lines of a text file of any size: all, the first, the last, or a range.
+/// Reads lines of a text file of any size: all, the first, the last, or a range. The answer has the
+/// bytes of the lines with their line ends.
+///
+/// Lines of more than [`FileLimits::file`](super::FileLimits::file) bytes together are refused, as
+/// are `tail` with `from` or `head`, and a `from` of 0.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReadLinesRequest {
@@ -40,8 +46,8 @@ pub struct ReadLinesRequest {
     pub tail: Option<u64>,
 }
 
-/// Reads several files. Each succeeds or fails on its own. Together they may have at most as many
-/// bytes as one file.
+/// Reads several files. Each succeeds or fails on its own. Together they have at most
+/// [`FileLimits::file`](super::FileLimits::file) bytes; a file beyond that is refused.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReadManyRequest {
@@ -61,7 +67,7 @@ pub struct ReadMediaRequest {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MediaFile {
-    /// The media type, such as `image/png`; `application/octet-stream` if the name does not tell.
+    /// The media type, such as `image/png`; `application/octet-stream` if it is unknown.
     pub mime: String,
     /// The contents.
     pub bytes: Bytes,
@@ -83,6 +89,9 @@ pub enum WriteMode {
 }
 
 /// Writes a whole file, which is created if necessary. Its directory must exist.
+///
+/// Contents of more than [`FileLimits::file`](super::FileLimits::file) bytes, and additions beyond
+/// the quota of bytes and entries, are refused; nothing is written then.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WriteRequest {
     /// The path of the file.
@@ -121,7 +130,8 @@ impl ReadRequest {
     }
 }
 
-/// Appends to a file, which is created if necessary.
+/// Appends to a file of any size, which is created if necessary. The limits are those of a
+/// [`WriteRequest`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AppendRequest {
     /// The path of the file.
@@ -130,8 +140,11 @@ pub struct AppendRequest {
     pub bytes: Bytes,
 }
 
-/// Edits text in a file. Either all changes are applied, in order, or none; the file is replaced
-/// atomically.
+/// Edits text in a UTF-8 file. Either all changes are applied, in order, or none; the file is
+/// replaced atomically.
+///
+/// Fails with [`FileError::NotText`] or [`FileError::NotOnce`], or is refused if the file exceeds
+/// [`FileLimits::file`](super::FileLimits::file) bytes before or after the edit.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EditRequest {
@@ -139,7 +152,7 @@ pub struct EditRequest {
     pub path: String,
     /// The changes, in order.
     pub changes: Vec<TextChange>,
-    /// Only report what would change.
+    /// `true` to return the diff without changing the file.
     #[serde(default)]
     pub dry_run: bool,
 }
@@ -152,7 +165,7 @@ pub struct TextChange {
     pub old: String,
     /// The new text.
     pub new: String,
-    /// Replace every occurrence; there must be at least one.
+    /// `true` to replace every occurrence; there must be at least one.
     #[serde(default)]
     pub all: bool,
 }
@@ -168,20 +181,23 @@ pub struct EditOutcome {
     pub diff: String,
 }
 
-/// Lists a directory, one page at a time.
+/// Lists a directory, one page at a time. A directory with more than
+/// [`FileLimits::scan`](super::FileLimits::scan) entries is refused.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListRequest {
     /// The path of the directory; the root if empty.
     #[serde(default)]
     pub path: String,
-    /// Return only names after this one: the last name of the previous page, or its URI.
+    /// Last name of the previous page, or its URI: the page starts after it. Requires the order by
+    /// name.
     #[serde(default)]
     pub after: Option<String>,
-    /// Maximum number of entries; a full page if absent.
+    /// Maximum number of entries, up to [`FileLimits::page`](super::FileLimits::page), which is the
+    /// default.
     #[serde(default, rename = "most")]
     pub max_entries: Option<usize>,
-    /// Include sizes and times, which costs a system call per entry.
+    /// `true` to include sizes and times, which costs a system call per entry.
     #[serde(default)]
     pub details: bool,
     /// The order of the entries.
@@ -258,14 +274,16 @@ pub struct StatRequest {
     pub path: String,
 }
 
-/// Lists a directory recursively. Links are not followed.
+/// Lists a directory recursively. Links are not followed. A limit cuts the tree instead of failing
+/// the request; see [`TreeEntry::cuts`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TreeRequest {
     /// The path of the directory; the root if empty.
     #[serde(default)]
     pub path: String,
-    /// Number of levels; the maximum if absent.
+    /// Number of levels, up to [`FileLimits::depth`](super::FileLimits::depth), which is the
+    /// default.
     #[serde(default)]
     pub depth: Option<usize>,
     /// Patterns to exclude, as in a [`SearchRequest`].
@@ -313,7 +331,8 @@ pub struct TreeCut {
 /// Finds files by name, and lines in them by pattern, in files of any size.
 ///
 /// Links are not followed. A binary file is searched up to its first NUL and counted in
-/// [`SkipSummary::binary`].
+/// [`SkipSummary::binary`]. A limit ends the search early instead of failing the request; see
+/// [`SearchResults::cut`]. An invalid pattern fails with [`FileError::InvalidPattern`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SearchRequest {
@@ -324,14 +343,16 @@ pub struct SearchRequest {
     /// absent.
     #[serde(default)]
     pub names: Option<String>,
-    /// Files and directories to exclude, with everything below them: globs as in `names`, or names
-    /// without a slash, which match at every level.
+    /// Files and directories to exclude, with everything below them: at most 64 globs as in
+    /// `names`, or names without a slash, which match at every level.
     #[serde(default)]
     pub exclude: Vec<String>,
-    /// A regular expression for lines; if absent, files are found by name alone.
+    /// A regular expression for lines, in the syntax of the `regex` crate; if absent, files are
+    /// found by name alone.
     #[serde(default)]
     pub text: Option<String>,
-    /// Maximum number of matches; the limit of the actor if absent.
+    /// Maximum number of matches, up to [`FileLimits::matches`](super::FileLimits::matches), which
+    /// is the default.
     #[serde(default, rename = "most")]
     pub max_matches: Option<usize>,
 }
@@ -358,7 +379,8 @@ pub struct SearchResults {
     pub remedy: Option<String>,
 }
 
-/// Counts of what a [`SearchRequest`] skipped without being told to exclude it.
+/// Files and directories that a [`SearchRequest`] did not search fully, although the request did
+/// not exclude them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SkipSummary {
@@ -375,7 +397,7 @@ pub struct SkipSummary {
     pub links: u64,
     /// FIFOs, sockets and devices.
     pub special: u64,
-    /// The first files and directories that were not fully searched.
+    /// The first 20 files and directories that were not fully searched.
     pub paths: Vec<SkippedPath>,
 }
 
@@ -412,12 +434,13 @@ pub struct SearchMatch {
     /// Line number, from 1, in a search for text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
-    /// The text of the line, cut if it is long.
+    /// The text of the line, cut to 300 bytes around the match if it is longer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
 
-/// Creates a directory and its missing parents. An existing directory is left unchanged.
+/// Creates a directory and its missing parents. An existing directory is left unchanged. Fails with
+/// [`FileError::NotDirectory`] if a file is in the way.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CreateDirectoryRequest {
@@ -425,7 +448,8 @@ pub struct CreateDirectoryRequest {
     pub path: String,
 }
 
-/// Renames or moves a file or directory.
+/// Renames or moves a file or directory below the root. Fails with [`FileError::Exists`] if the new
+/// path exists and `replace` is not set.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RenameRequest {
@@ -433,18 +457,19 @@ pub struct RenameRequest {
     pub from: String,
     /// The new path.
     pub to: String,
-    /// Replace an existing entry at the new path.
+    /// `true` to replace an existing entry at the new path.
     #[serde(default)]
     pub replace: bool,
 }
 
-/// Removes a file, a link or a directory.
+/// Removes a file, a link or a directory. Fails with [`FileError::NotEmpty`] if a directory has
+/// contents and `recursive` is not set.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeleteRequest {
     /// The path of the entry.
     pub path: String,
-    /// Remove a directory together with its contents.
+    /// `true` to remove a directory together with its contents.
     #[serde(default)]
     pub recursive: bool,
 }
@@ -486,15 +511,15 @@ pub struct FilesUsage {
     pub entries: u64,
     /// Maximum number of entries to add.
     pub entries_limit: u64,
-    /// Number of directory entries looked at by lists, trees and searches, by removing and moving
-    /// directories, and by the search for leftovers. A read or a write looks at none.
+    /// Number of directory entries scanned by lists, trees and searches, by removing and moving
+    /// directories, and by the removal of abandoned temporary files. A read or a write scans none.
     #[serde(rename = "looked")]
     pub scanned: u64,
     /// Calls by verb.
     pub verbs: BTreeMap<&'static str, VerbUsage>,
 }
 
-/// Number of calls of one verb.
+/// Number of calls of one verb. All tools report their calls in this form.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct VerbUsage {

@@ -37,7 +37,7 @@ struct SearchJob<'a> {
 }
 
 impl Disk {
-    /// Searches until everything was looked at, a limit is reached or `stop` returns `true`.
+    /// Searches until every file was searched, a limit is reached or `stop` returns `true`.
     pub(super) fn search(
         &self,
         search: &SearchRequest,

@@ -7,7 +7,7 @@ use super::stats::FilesWatch;
 /// The root directory of a [`Files`](super::Files) actor, and its limits.
 ///
 /// The quota belongs to one actor: two actors over the same directory count separately. Existing
-/// files do not count. Removals give back quota, up to what the actor has used.
+/// files do not count. Removals give back quota, up to the amount that the actor has used.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct FilesSpec {
@@ -48,28 +48,30 @@ impl FilesSpec {
     }
 }
 
-/// The limits of a files actor.
+/// The limits of a files actor, with their defaults in parentheses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FileLimits {
-    /// Maximum number of bytes that one call reads or writes. Files of any size can be read in
-    /// parts, appended to and searched.
+    /// Maximum number of bytes that one call reads or writes (16 MiB). Files of any size can be
+    /// read in parts, appended to and searched.
     pub file: u64,
-    /// Maximum number of bytes that calls may add below the root, over all incarnations.
+    /// Maximum number of bytes that calls may add below the root, over all incarnations (1 GiB).
     pub bytes: u64,
-    /// Maximum number of entries that calls may add below the root, including directories.
+    /// Maximum number of entries that calls may add below the root, including directories
+    /// (100 000).
     pub entries: u64,
-    /// Maximum number of entries in one reply: a page of a list, or a tree.
+    /// Maximum number of entries in one reply: a page of a list, or a tree (1000).
     pub page: usize,
-    /// Maximum number of entries that a list, a tree or a search looks at.
+    /// Maximum number of entries that a list, a tree or a search scans (200 000).
     pub scan: usize,
-    /// Maximum number of bytes that a search reads. A search also ends at its caller's deadline.
+    /// Maximum number of bytes that a search reads (1 TiB). A search also ends at its caller's
+    /// deadline.
     pub searched: u64,
-    /// Maximum number of matches of a search.
+    /// Maximum number of matches of a search (1000).
     pub matches: usize,
-    /// Maximum number of directory levels, in a path and below the root.
+    /// Maximum number of directory levels, in a path and below the root (64).
     pub depth: usize,
-    /// Maximum length of a path, in bytes.
+    /// Maximum length of a path, in bytes (4096).
     pub path: usize,
 }
 

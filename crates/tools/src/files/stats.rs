@@ -126,7 +126,7 @@ struct FilesCounters {
     verbs: [VerbCounters; Verb::ALL.len()],
     /// The additions, over all incarnations.
     used: Arc<Mutex<QuotaAmount>>,
-    /// Number of directory entries that were looked at, over all incarnations.
+    /// Number of directory entries that were scanned, over all incarnations.
     scanned: Arc<AtomicU64>,
     /// The disk of the running incarnation.
     disk: Mutex<Weak<Disk>>,
@@ -146,7 +146,7 @@ impl FilesWatch {
         Arc::clone(&self.0.used)
     }
 
-    /// The counter of directory entries that were looked at.
+    /// The counter of directory entries that were scanned.
     pub(super) fn scanned(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.0.scanned)
     }

@@ -78,7 +78,7 @@ impl TempFileSweeps {
 }
 
 impl Disk {
-    /// Removes files left by killed writers from a directory, looking at no more than
+    /// Removes files left by killed writers from a directory, scanning no more than
     /// [`scan`](super::FileLimits::scan) entries.
     pub(super) fn remove_abandoned(&self, dir: &Path, stop: StopCheck<'_>) {
         let Ok(dir) = self.root.open_dir(dir) else {

@@ -19,7 +19,7 @@ use super::path::{GivenPath, path_of_file_uri};
 use super::read::{detailed_entry, display_name};
 use super::search::compile_excludes;
 
-/// A listing in progress, which looks at as many entries per step as its caller likes.
+/// A listing in progress, which scans as many entries per step as its caller requests.
 #[derive(Debug)]
 pub(super) struct Lister {
     given: String,
@@ -32,7 +32,7 @@ pub(super) struct Lister {
     details: bool,
     by_size: bool,
     scan: usize,
-    /// Number of entries that may still be looked at.
+    /// Number of entries that may still be scanned.
     left: usize,
     scanned: Arc<AtomicU64>,
     /// The first entries in page order, with the last of them on top of the heap: one more than a
@@ -142,7 +142,7 @@ impl Disk {
 }
 
 impl Lister {
-    /// Looks at up to `some` more entries. Returns `true` once all were seen.
+    /// Scans up to `some` more entries. Returns `true` once all were scanned.
     pub(super) fn step(&mut self, some: usize) -> Result<bool, FileError> {
         for _ in 0..some {
             let Some(entry) = self.entries.next() else {

@@ -10,18 +10,20 @@ use crate::code::{CodeBudget, CodeError, CodeLimits, GrantedFunctions, Language,
 /// Publishes a program: code that defines a function `handle(input)`, which may be async.
 ///
 /// The program may keep state in the global `state`. The part of it that JSON can represent
-/// survives when the program is passivated.
+/// survives when the program is passivated. A program of the same name is replaced; it continues
+/// if the new one does not load.
 #[derive(Debug, Clone, Default)]
 pub struct PublishRequest {
-    /// The name of the program; its address is `@(programs/NAME)`.
+    /// The name of the program, 1 to 64 letters, digits, `-`, `_` and `.`, with no `.` at the
+    /// start; its address is `@(programs/NAME)`.
     pub name: String,
-    /// The code.
+    /// The code, at most [`CodeLimits::source`] bytes.
     pub code: String,
     /// The language of the code.
     pub language: Language,
-    /// The JSON schema of the input, if any.
+    /// The JSON schema of the input, if any, at most 64 KiB.
     pub input: Option<Value>,
-    /// The JSON schema of the output, if any.
+    /// The JSON schema of the output, if any, at most 64 KiB.
     pub output: Option<Value>,
     /// `true` if the program is a draft, which does not run.
     pub draft: bool,
@@ -111,7 +113,8 @@ pub enum ProgramState {
     Stopped,
 }
 
-/// A message for a program, with its input.
+/// Calls a program with an input of at most [`CodeLimits::result`] bytes as JSON. The reply is the
+/// output.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PerformRequest(pub Value);
 
@@ -152,7 +155,7 @@ pub enum ProgramError {
         "{0} programs, which is the limit `programs`: remove one, or raise it in [tools.programs]"
     )]
     TooManyPrograms(usize),
-    /// The code failed, or passed a limit.
+    /// The code failed, or exceeded a limit.
     #[error(transparent)]
     Code(#[from] CodeError),
     /// The programs are shutting down.
@@ -179,7 +182,7 @@ impl std::fmt::Display for SchemaSide {
 }
 
 impl ProgramError {
-    /// Records who set the limit that was passed; see [`CodeError`].
+    /// Records the origin of the exceeded limit; see [`CodeError`].
     pub(super) fn with_origin(self, own: &CodeLimits) -> Self {
         match self {
             Self::Code(error) => Self::Code(error.with_origin(own, LimitOrigin::Programs)),

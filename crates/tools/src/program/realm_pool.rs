@@ -1,8 +1,8 @@
 //! Slots for the realms of programs: a fixed number at a time, for the programs used most recently.
 //!
-//! For each program that waits for a slot, exactly one other leaves: the one that has been idle for
-//! longest, or the next to become idle if all are busy. A program that was told to leave but gets a
-//! message first stays, and another one leaves instead.
+//! For each program that waits for a slot, exactly one other is evicted: the one that has been idle
+//! for longest, or the next to become idle if all are busy. An evicted program that gets a message
+//! before it drops its realm keeps it, and another one is evicted instead.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,9 +24,9 @@ pub(super) struct RealmPool {
 #[derive(Debug)]
 struct PoolState {
     free: usize,
-    /// Idle programs that stay, least recently used first.
+    /// Idle programs that were not evicted, least recently used first.
     idle: BTreeMap<u64, ActorRef<ProgramMessage>>,
-    /// Number of programs that were told to leave and have not left yet.
+    /// Number of evicted programs that have not dropped their realm yet.
     leaving: usize,
     /// Programs that wait for a slot, longest waiting first.
     waiting: BTreeMap<u64, oneshot::Sender<RealmSlot>>,
@@ -39,7 +39,7 @@ struct PoolState {
 pub(super) struct RealmSlot {
     pool: Arc<RealmPool>,
     /// The key in the map of idle programs, unless the program is busy. A program whose key is not
-    /// in the map was told to leave.
+    /// in the map was evicted.
     number: Option<u64>,
 }
 
@@ -89,13 +89,13 @@ impl PoolState {
         self.last_number
     }
 
-    /// Returns `true` if another program has to leave.
+    /// Returns `true` if another program must be evicted.
     fn needs_eviction(&self) -> bool {
         self.waiting.len() > self.leaving
     }
 
-    /// Tells an idle program to leave, if one has to. If none is idle, the next program to become
-    /// idle finds out by itself.
+    /// Evicts an idle program, if one must go. If none is idle, the next program to become idle
+    /// evicts itself.
     fn evict_one(&mut self) {
         if !self.needs_eviction() {
             return;
@@ -109,7 +109,7 @@ impl PoolState {
         }
     }
 
-    /// Removes a program from the idle ones, or from the count of those told to leave.
+    /// Removes a program from the idle ones, or from the count of evicted ones.
     fn forget(&mut self, number: u64) {
         if self.idle.remove(&number).is_none() {
             self.leaving -= 1;
@@ -135,7 +135,7 @@ impl RealmSlot {
         }
     }
 
-    /// Marks the program as idle. Returns `true` if it has to leave.
+    /// Marks the program as idle. Returns `true` if it must drop its realm.
     pub(super) fn mark_idle(&mut self, program: &ActorRef<ProgramMessage>) -> bool {
         let mut state = self.pool.state.lock();
         let number = match self.number {

@@ -24,7 +24,7 @@ use crate::code::run::{InternalOwner, RunOwner};
 use crate::code::typescript::TypeStripper;
 use crate::code::{CodeError, CodeLimit, CodeLimits, Language, Sandbox};
 
-/// The configuration of a [`Programs`] actor.
+/// The configuration of a [`Programs`] actor, with its defaults in parentheses.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ProgramsSpec {
@@ -34,15 +34,16 @@ pub struct ProgramsSpec {
     pub typescript: Option<Arc<str>>,
     /// The limits of each message.
     pub limits: CodeLimits,
-    /// Maximum number of published programs.
+    /// Maximum number of published programs (10 000).
     pub programs: usize,
-    /// Maximum number of programs with a realm at a time.
+    /// Maximum number of programs with a realm at a time (500).
     pub residents: usize,
-    /// Maximum number of messages in the mailbox of a program.
+    /// Maximum number of messages in the mailbox of a program (64).
     pub mailbox: usize,
-    /// Maximum number of restarts of a program within `period`; one more stops it permanently.
+    /// Maximum number of restarts of a program within `period` (3); one more stops it
+    /// permanently.
     pub restarts: u32,
-    /// The period over which restarts are counted.
+    /// The period over which restarts are counted (60 s).
     pub period: Duration,
     /// The handle that observes the stats of the programs.
     pub watch: ProgramsWatch,
@@ -137,8 +138,7 @@ impl strowger::Actor for Programs {
     async fn withdraw(&mut self, ask: Ask<WithdrawRequest>) {
         let there = self.published.remove(&ask.request.name).is_some();
         if there {
-            // Fails if the program was stopped permanently, since its supervisor is then gone
-            // already.
+            // Fails if the program was stopped permanently: its supervisor has ended already.
             drop(
                 self.programs_supervisor
                     .terminate_child(&ask.request.name)
@@ -185,8 +185,7 @@ impl Programs {
         let args = ProgramArgs(Arc::new(self.compile(publish).await?));
         let before = self.published.remove(&name);
         if before.is_some() {
-            // Fails if the program was stopped permanently, since its supervisor is then gone
-            // already.
+            // Fails if the program was stopped permanently: its supervisor has ended already.
             drop(self.programs_supervisor.terminate_child(&name).await);
         }
         let loaded = match self.start(&name, &args).await {
@@ -204,7 +203,7 @@ impl Programs {
             }
             Err(error) => {
                 drop(self.programs_supervisor.terminate_child(&name).await);
-                // The earlier version goes on from the state that it kept.
+                // The earlier version continues from its saved state.
                 if let Some(PublishedProgram { args, .. }) = before
                     && let Ok(actor) = self.start(&name, &args).await
                 {
@@ -215,7 +214,7 @@ impl Programs {
         }
     }
 
-    /// Lists a program that runs, and exposes it until its actor ends.
+    /// Adds a running program to the published ones, and exposes it until its actor ends.
     fn add_published(&mut self, name: String, args: ProgramArgs, actor: ActorRef<ProgramMessage>) {
         let address = format!("programs/{name}");
         // The address is free: the actor that had it is terminated before another one starts.

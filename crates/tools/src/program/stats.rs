@@ -36,7 +36,7 @@ pub struct ProgramsUsage {
     /// Number of messages refused: the program is a draft, or the input is too long or does not
     /// match its schema.
     pub refused: u64,
-    /// Number of messages that failed for other reasons, such as a limit.
+    /// Number of messages that failed for other reasons, such as an exceeded limit.
     pub failed: u64,
 }
 

@@ -24,7 +24,8 @@ impl Streams {
     /// | `follow` | `{stream, window?}` | the pieces, as a stream of text and binary payloads |
     /// | `list` | none | `[{name, readers, pieces, octets, disconnected, waiting}]` |
     ///
-    /// If an external producer disappears, its stream fails once it was silent for too long.
+    /// If an external producer disappears, its stream fails after
+    /// [`idle`](super::StreamLimits::idle).
     pub fn export() -> Export<StreamsMessage> {
         let plain = |outcome: Result<(), StreamError>| {
             outcome.map_err(|error| error.to_fault())?;

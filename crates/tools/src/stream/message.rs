@@ -41,12 +41,17 @@ impl StreamPiece {
     }
 }
 
-/// Opens a stream.
+/// Opens a stream. Fails if the name is invalid or in use, or if [`StreamLimits::streams`] streams
+/// are open.
+///
+/// [`StreamLimits::streams`]: super::StreamLimits::streams
 #[derive(Debug, Clone, Default)]
 pub struct OpenStreamRequest {
-    /// The name of the stream: letters, digits and `-_.:/`.
+    /// The name of the stream: 1 to [`name`](super::StreamLimits::name) letters, digits and
+    /// `-_.:/`.
     pub stream: String,
-    /// Number of most recent pieces that a reader gets when it joins later; the maximum if absent.
+    /// Number of most recent pieces that a reader gets when it joins later, up to
+    /// [`replay`](super::StreamLimits::replay), which is the default.
     pub replay: Option<usize>,
     /// The producing actor; if it ends, the stream fails.
     pub producer: Option<AnyRef>,
@@ -77,7 +82,8 @@ impl OpenStreamRequest {
 }
 
 /// Sends a piece. The reply is the number of readers that get it, and arrives once all of them have
-/// room.
+/// room. Fails if the stream does not exist, the piece is longer than
+/// [`piece`](super::StreamLimits::piece) bytes, or too many pieces wait already.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PutRequest {
     /// The name of the stream.
@@ -128,7 +134,8 @@ pub struct FailStreamRequest {
 pub struct FollowStreamRequest {
     /// The name of the stream.
     pub stream: String,
-    /// Number of pieces that may be buffered for this reader, up to the limit.
+    /// Number of pieces that may be buffered for this reader, up to
+    /// [`window`](super::StreamLimits::window); 16 if absent.
     #[serde(default)]
     pub window: Option<u32>,
 }
@@ -211,7 +218,7 @@ pub enum StreamError {
         /// Maximum number of waiting pieces.
         limit: usize,
     },
-    /// The producer is gone.
+    /// The producer has exited, or was silent for too long.
     #[error("the producer has exited")]
     ProducerExited,
 }

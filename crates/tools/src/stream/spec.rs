@@ -32,29 +32,30 @@ impl StreamsSpec {
     }
 }
 
-/// The limits of a streams actor. A stream holds at most `replay + window * readers + waiting`
-/// pieces; a piece that several readers share is held once.
+/// The limits of a streams actor, with their defaults in parentheses. A stream holds at most
+/// `replay + window * readers + waiting` pieces; a piece that several readers share is held once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StreamLimits {
-    /// Maximum number of streams.
+    /// Maximum number of streams (256).
     pub streams: usize,
-    /// Maximum number of readers per stream.
+    /// Maximum number of readers per stream (128).
     pub readers: usize,
-    /// Maximum size of a piece, in bytes.
+    /// Maximum size of a piece, in bytes (256 KiB).
     pub piece: usize,
-    /// Maximum number of pieces buffered for a reader.
+    /// Maximum number of pieces buffered for a reader (64).
     pub window: u32,
-    /// Maximum number of pieces to replay to readers that join later.
+    /// Maximum number of pieces to replay to readers that join later (16).
     pub replay: usize,
-    /// Maximum number of pieces that wait until the readers have room.
+    /// Maximum number of pieces that wait until the readers have room (16).
     pub waiting: usize,
-    /// Maximum length of a name, in bytes.
+    /// Maximum length of a name, in bytes (128).
     pub name: usize,
-    /// Time after which a reader that blocks the others is disconnected; it may take up to twice as
-    /// long.
+    /// Time after which a reader that blocks the others is disconnected (10 s); it may take up to
+    /// twice as long.
     pub stall: Duration,
-    /// Time after which a silent producer loses its stream; it may take up to twice as long.
+    /// Time after which the stream of a silent producer fails (5 minutes); it may take up to twice
+    /// as long.
     pub idle: Duration,
 }
 
