@@ -28,7 +28,7 @@ impl Code {
     /// | message | payload | answer |
     /// |---|---|---|
     /// | `execute` | `{code, language?, args?, realm?, fns?, limits?}` | `{value, output, fresh}` |
-    /// | `follow` | the same, `calls?` | a stream: `{line}`, `{call}`; then `{ended}` or `{error}` |
+    /// | `follow` | the same, `calls?` | a stream: `{line}`, `{call}`, `{ended}` or `{error}` |
     /// | `answer` | `{call, value?}` or `{call, error}` | `true` if the call was waiting for it |
     /// | `forget` | `{realm}` | `true` if the realm existed |
     /// | `usage` | none | runs, failures, limits passed, realms |

@@ -163,7 +163,7 @@ pub struct FollowRunRequest {
     /// The run to start and follow.
     pub execute: ExecuteRequest,
     /// Names of functions that the follower implements; the code finds them in `fns` beside the
-    /// granted ones. Each call arrives as [`RunEvent::Called`] and waits for its
+    /// granted ones. Each call arrives as [`RunEvent::Call`] and waits for its
     /// [`AnswerCallRequest`].
     pub follower_functions: Vec<FunctionDecl>,
 }

@@ -22,7 +22,7 @@ impl Files {
     /// | message | payload | answer |
     /// |---|---|---|
     /// | `read` | `{path, offset?, length?}` | the bytes, as binary content |
-    /// | `read-lines` | `{path, from?, head?, tail?}` | the bytes of these lines, as binary content |
+    /// | `read-lines` | `{path, from?, head?, tail?}` | the bytes of these lines |
     /// | `read-many` | `{paths}` | a list of `{text}`, `{base64}` or `{error}` |
     /// | `media` | `{path}` | `{mime, base64}` |
     /// | `write` | `{path, text or base64, mode?}`: `inplace`, `atomic`, `durable` | nothing |
@@ -30,7 +30,7 @@ impl Files {
     /// | `edit` | `{path, changes: [{old, new, all?}], dry_run?}` | `{places, diff}` |
     /// | `list` | `{path?, after?, most?, details?, order?}` | `{entries: [{name, ...}], more}` |
     /// | `tree` | `{path?, depth?, exclude?}` | `{name, kind, entries?, cut?}` |
-    /// | `search` | `{path?, names?, exclude?, text?, most?}` | `{matches, files, skipped?, cut?}` |
+    /// | `search` | `{path?, names?, exclude?, text?, most?}` | `{matches, files, skipped?, ...}` |
     /// | `stat` | `{path?}` | `{name, kind, size, modified_ms, links}` |
     /// | `make` | `{path}` | nothing |
     /// | `rename` | `{from, to, replace?}` | nothing |

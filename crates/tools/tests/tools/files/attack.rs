@@ -321,7 +321,7 @@ async fn devices_are_refused() {
     let device = rustix::fs::makedev(1, 5);
     let at = fixture.root().join("zero");
     if mknodat(CWD, &at, FileType::CharacterDevice, Mode::RWXU, device).is_err() {
-        // Only root can create devices; a link to one is refused for everybody.
+        // Only root can create devices; a link to one is refused for every user.
         symlink("/dev/zero", &at).expect("a link");
         assert_eq!(rule(fixture.read("zero").await), FileRule::Outside);
         return;

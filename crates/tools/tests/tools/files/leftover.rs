@@ -1,4 +1,4 @@
-//! Scans that no caller asked for: none before the first call, and afterwards only where killed
+//! Unrequested scans: none before the first call, and afterwards only in directories where killed
 //! writers may have left files.
 
 use std::fs::{self, File};
