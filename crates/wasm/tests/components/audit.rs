@@ -114,7 +114,7 @@ fn each_denied_import_is_logged() {
 }
 
 #[test]
-fn ten_thousand_denied_loads_log_ten_lines() {
+fn ten_thousand_denied_imports_log_ten_lines() {
     let imports: String = (0..10_000)
         .map(|n| format!("(import \"a{n}\" (func))"))
         .collect();
