@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_that_a_page_names_is_one() {
+    fn documented_commands_exist() {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let folders = [
             "",

@@ -1,4 +1,4 @@
-//! Views of the node itself, which change nothing.
+//! Read-only tools that show the node itself.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -10,7 +10,7 @@ use strowger_gateway::{Client, ClientError, McpAnswer, McpEffect, McpTool, McpTo
 use strowger_pfcp::vendor::Dictionary;
 use strowger_pfcp::{Index, MessageView, frames};
 
-use super::{a, object};
+use super::{object, scalar};
 use crate::command::pfcp::hex;
 
 /// Adds the views of the node whose control socket is at `control`, once it is open.
@@ -23,7 +23,10 @@ pub(crate) fn add(tools: McpTools, control: &Arc<OnceLock<PathBuf>>) -> McpTools
         "Lists the supervised actors of the node with their statistics (state, mailbox, restarts, \
          last exit) as JSON, parents first. Use it to see what is running and what is failing.",
         object(
-            [("path", a("string", path)), ("most", a("integer", most))],
+            [
+                ("path", scalar("string", path)),
+                ("most", scalar("integer", most)),
+            ],
             &[],
         ),
     )
@@ -35,7 +38,7 @@ pub(crate) fn add(tools: McpTools, control: &Arc<OnceLock<PathBuf>>) -> McpTools
         object(
             [(
                 "path",
-                a("string", "Path of the actor, such as /tools/files."),
+                scalar("string", "Path of the actor, such as /tools/files."),
             )],
             &["path"],
         ),
@@ -46,7 +49,7 @@ pub(crate) fn add(tools: McpTools, control: &Arc<OnceLock<PathBuf>>) -> McpTools
         async move {
             let ActorTreeParams { path, most } = call.read()?;
             let params = json!({ "path": path, "limit": most.unwrap_or(DEFAULT_CHILDREN) });
-            let mut actors = self::call(there(&control)?, "tree", params).await?;
+            let mut actors = self::call(control_path(&control)?, "tree", params).await?;
             if let Some(actors) = actors.as_array_mut() {
                 let sees = |actor: &Value| {
                     let path = actor["path"].as_str();
@@ -62,14 +65,15 @@ pub(crate) fn add(tools: McpTools, control: &Arc<OnceLock<PathBuf>>) -> McpTools
         async move {
             let InspectParams { path } = call.read()?;
             call.caller.reaches(&Verb::CALL, &path)?;
-            let actor = self::call(there(&control)?, "inspect", json!({ "path": path })).await?;
+            let actor =
+                self::call(control_path(&control)?, "inspect", json!({ "path": path })).await?;
             Ok(McpAnswer::json(actor))
         }
     });
     decode(tools)
 }
 
-fn there(control: &OnceLock<PathBuf>) -> Result<&Path, Fault> {
+fn control_path(control: &OnceLock<PathBuf>) -> Result<&Path, Fault> {
     let path = control.get().map(PathBuf::as_path);
     path.ok_or_else(|| Fault::new(FaultCode::Failed, "the node has not started"))
 }
@@ -92,11 +96,11 @@ struct InspectParams {
 
 /// Calls a method of the control socket.
 pub(crate) async fn call(control: &Path, method: &str, params: Value) -> Result<Value, Fault> {
-    let mut client = Client::connect(control).await.map_err(told)?;
-    client.call(method, params).await.map_err(told)
+    let mut client = Client::connect(control).await.map_err(call_fault)?;
+    client.call(method, params).await.map_err(call_fault)
 }
 
-pub(super) fn told(error: ClientError) -> Fault {
+pub(super) fn call_fault(error: ClientError) -> Fault {
     match error {
         ClientError::Fault(fault) => fault,
         error => Fault::new(error.code(), error.to_string()),
@@ -111,7 +115,7 @@ pub(crate) fn decode(tools: McpTools) -> McpTools {
         "pfcp_decode",
         "Decodes a PFCP datagram (3GPP TS 29.244, N4 interface) into messages, elements and \
          fields, as JSON.",
-        object([("hex", a("string", hex))], &["hex"]),
+        object([("hex", scalar("string", hex))], &["hex"]),
     )
     .with_effect(McpEffect::Reads);
     tools.register(decode, |call| async move {
@@ -123,10 +127,10 @@ pub(crate) fn decode(tools: McpTools) -> McpTools {
                 MAX_HEX / 3
             )));
         }
-        let octets = hex::parse(&hex).map_err(|error| wrong(format!("hex: {error}")))?;
+        let bytes = hex::parse(&hex).map_err(|error| wrong(format!("hex: {error}")))?;
         let dictionary = Dictionary::default();
         let mut messages = Vec::new();
-        for frame in frames(&octets) {
+        for frame in frames(&bytes) {
             let frame = frame.map_err(|error| wrong(error.to_string()))?;
             let mut index = Index::new();
             let view = MessageView::of(&frame, &mut index);

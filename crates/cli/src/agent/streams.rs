@@ -1,4 +1,4 @@
-//! Streams of a node, which agents write to and read from.
+//! Tools with which agents write and read the streams of a node.
 
 mod file;
 
@@ -16,12 +16,12 @@ use strowger_tools::{
 use tokio::time::timeout;
 
 use super::roots::Roots;
-use super::{ASK_TIMEOUT, a, object};
+use super::{ASK_TIMEOUT, object, scalar};
 
 /// Adds the verbs for streams. The verb that writes a stream to a file is added only if some root
 /// may be written to.
 pub(super) fn add(tools: McpTools, streams: &ActorRef<StreamsMessage>, roots: &Roots) -> McpTools {
-    let name = || ("stream", a("string", "Name of the stream."));
+    let name = || ("stream", scalar("string", "Name of the stream."));
     let open = McpTool::new(
         "stream_open",
         "Opens a stream of text items from one producer to many readers.",
@@ -30,7 +30,7 @@ pub(super) fn add(tools: McpTools, streams: &ActorRef<StreamsMessage>, roots: &R
                 name(),
                 (
                     "replay",
-                    a("integer", "Number of past items that new readers receive."),
+                    scalar("integer", "Number of past items that new readers receive."),
                 ),
             ],
             &["stream"],
@@ -40,14 +40,14 @@ pub(super) fn add(tools: McpTools, streams: &ActorRef<StreamsMessage>, roots: &R
         "stream_write",
         "Writes an item; returns once every reader has space for it.",
         object(
-            [name(), ("text", a("string", "The item."))],
+            [name(), ("text", scalar("string", "The item."))],
             &["stream", "text"],
         ),
     )
     .with_output(object(
         [(
             "readers",
-            a("integer", "Number of readers that receive the item."),
+            scalar("integer", "Number of readers that receive the item."),
         )],
         &["readers"],
     ));
@@ -55,7 +55,7 @@ pub(super) fn add(tools: McpTools, streams: &ActorRef<StreamsMessage>, roots: &R
     let end = McpTool::new(
         "stream_end",
         "Closes a stream.",
-        object([name(), ("error", a("string", why))], &["stream"]),
+        object([name(), ("error", scalar("string", why))], &["stream"]),
     );
     let wait = "Time to wait for the next item, in milliseconds; by default 1000.";
     let read = McpTool::new(
@@ -67,31 +67,54 @@ pub(super) fn add(tools: McpTools, streams: &ActorRef<StreamsMessage>, roots: &R
                 name(),
                 (
                     "most",
-                    a("integer", "Maximum number of items, by default 16."),
+                    scalar("integer", "Maximum number of items, by default 16."),
                 ),
-                ("wait_ms", a("integer", wait)),
+                ("wait_ms", scalar("integer", wait)),
             ],
             &["stream"],
         ),
     )
     .with_output(object(
         [
-            ("count", a("integer", "Number of items returned.")),
-            ("ended", a("boolean", "`true` if the stream has ended.")),
+            ("count", scalar("integer", "Number of items returned.")),
+            (
+                "ended",
+                scalar("boolean", "`true` if the stream has ended."),
+            ),
             (
                 "failed",
-                a("boolean", "`true` if the stream ended with an error."),
+                scalar("boolean", "`true` if the stream ended with an error."),
             ),
         ],
         &["count", "ended", "failed"],
     ));
     let about = "Lists the open streams, as JSON.";
     let listed = McpTool::new("stream_list", about, object([], &[]));
-    let tools = verb(tools, streams, open.with_effect(McpEffect::Adds), begin);
-    let tools = verb(tools, streams, write.with_effect(McpEffect::Adds), put);
-    let tools = verb(tools, streams, end, finish);
-    let tools = verb(tools, streams, read.with_effect(McpEffect::Reads), take);
-    let tools = verb(tools, streams, listed.with_effect(McpEffect::Reads), all);
+    let tools = add_verb(
+        tools,
+        streams,
+        open.with_effect(McpEffect::Adds),
+        open_stream,
+    );
+    let tools = add_verb(
+        tools,
+        streams,
+        write.with_effect(McpEffect::Adds),
+        write_item,
+    );
+    let tools = add_verb(tools, streams, end, end_stream);
+    let tools = add_verb(
+        tools,
+        streams,
+        read.with_effect(McpEffect::Reads),
+        read_items,
+    );
+    let tools = add_verb(
+        tools,
+        streams,
+        listed.with_effect(McpEffect::Reads),
+        list_streams,
+    );
     match roots.iter().all(|root| root.read_only) {
         true => tools,
         false => file::add(tools, streams, roots),
@@ -103,7 +126,7 @@ type StreamsRef = ActorRef<StreamsMessage>;
 /// The address of the actor of streams.
 const STREAMS: &str = "/tools/streams";
 
-fn verb<F>(
+fn add_verb<F>(
     tools: McpTools,
     streams: &StreamsRef,
     tool: McpTool,
@@ -151,7 +174,7 @@ struct StreamReadParams {
     wait_ms: Option<u64>,
 }
 
-async fn begin(streams: StreamsRef, call: McpCall) -> Result<McpAnswer, Fault> {
+async fn open_stream(streams: StreamsRef, call: McpCall) -> Result<McpAnswer, Fault> {
     let StreamOpenParams { stream, replay } = call.read()?;
     let text = format!("Opened {stream}.");
     let mut open = OpenStream::new(stream);
@@ -160,13 +183,13 @@ async fn begin(streams: StreamsRef, call: McpCall) -> Result<McpAnswer, Fault> {
     Ok(McpAnswer::text(text))
 }
 
-async fn put(streams: StreamsRef, call: McpCall) -> Result<McpAnswer, Fault> {
+async fn write_item(streams: StreamsRef, call: McpCall) -> Result<McpAnswer, Fault> {
     let StreamWriteParams { stream, text } = call.read()?;
     let readers = ask(&streams, Put::text(stream, text)).await?;
     Ok(McpAnswer::of(json!({ "readers": readers })))
 }
 
-async fn finish(streams: StreamsRef, call: McpCall) -> Result<McpAnswer, Fault> {
+async fn end_stream(streams: StreamsRef, call: McpCall) -> Result<McpAnswer, Fault> {
     let StreamEndParams { stream, error } = call.read()?;
     let text = format!("Closed {stream}.");
     match error {
@@ -180,7 +203,7 @@ async fn finish(streams: StreamsRef, call: McpCall) -> Result<McpAnswer, Fault> 
 const DEFAULT_PIECES: usize = 16;
 const MAX_PIECES: usize = 256;
 
-async fn take(streams: StreamsRef, call: McpCall) -> Result<McpAnswer, Fault> {
+async fn read_items(streams: StreamsRef, call: McpCall) -> Result<McpAnswer, Fault> {
     let StreamReadParams {
         stream,
         most,
@@ -197,7 +220,7 @@ async fn take(streams: StreamsRef, call: McpCall) -> Result<McpAnswer, Fault> {
             Ok(None) => ended = true,
             Ok(Some(Err(why))) => (ended, error) = (true, Some(why.to_string())),
             Ok(Some(Ok(piece))) => {
-                let (block, value) = shown(piece, &stream);
+                let (block, value) = piece_content(piece, &stream);
                 answer.content.push(block);
                 pieces.push(value);
                 call.progress
@@ -208,21 +231,21 @@ async fn take(streams: StreamsRef, call: McpCall) -> Result<McpAnswer, Fault> {
     }
     let facts = json!({ "count": pieces.len(), "ended": ended, "failed": error.is_some() });
     let mut value = json!({ "pieces": pieces, "ended": ended });
-    let said = match (error, ended) {
+    let status = match (error, ended) {
         (Some(error), _) => {
-            let said = format!("(ended with an error: {error})");
+            let status = format!("(ended with an error: {error})");
             value["error"] = Value::String(error);
-            said
+            status
         }
         (None, true) => "(ended)".to_owned(),
         (None, false) => "(more may follow)".to_owned(),
     };
-    let answer = answer.and_text(said).with_structured(facts);
+    let answer = answer.and_text(status).with_structured(facts);
     Ok(answer.with_value_for_code(value))
 }
 
 /// Converts a piece to a block of an answer and to a value.
-fn shown(piece: Piece, stream: &str) -> (McpContent, Value) {
+fn piece_content(piece: Piece, stream: &str) -> (McpContent, Value) {
     match piece {
         Piece::Text(text) => {
             let value = json!({ "text": text });
@@ -238,7 +261,7 @@ fn shown(piece: Piece, stream: &str) -> (McpContent, Value) {
     }
 }
 
-async fn all(streams: StreamsRef, call: McpCall) -> Result<McpAnswer, Fault> {
+async fn list_streams(streams: StreamsRef, call: McpCall) -> Result<McpAnswer, Fault> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
     struct StreamListParams {}

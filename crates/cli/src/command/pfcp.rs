@@ -36,7 +36,7 @@ pub(crate) enum PfcpCommand {
     /// Run a UPF that rejects, delays, drops and restarts as scripted.
     Serve(serve::ServeArgs),
     /// Send malformed input to a node and check its responses against TS 29.244.
-    Torture(torture::TortureArgs),
+    Torture(torture::RobustnessArgs),
     /// Compare the journal of a load with the sessions of a running node.
     Audit(audit::AuditArgs),
     /// List the sessions of a running node, or show one.

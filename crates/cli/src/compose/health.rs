@@ -12,7 +12,7 @@ use crate::config::Config;
 pub(super) type LateNode = Arc<OnceLock<NodeHandle>>;
 
 /// Returns the health of a node with this configuration.
-pub(super) fn of(config: &Config, node: &LateNode) -> Vitals {
+pub(super) fn node_health(config: &Config, node: &LateNode) -> Vitals {
     let limits = &config.n4.limits;
     let (sessions, associations) = (limits.sessions, limits.associations);
     let [held, peers, bound, free, counted] = std::array::from_fn(|_| Arc::clone(node));
@@ -23,7 +23,7 @@ pub(super) fn of(config: &Config, node: &LateNode) -> Vitals {
         .limit("associations", move || {
             Some(usage(peers.get()?.stats().associations, associations))
         })
-        .check("n4", move || n4(&bound))
+        .check("n4", move || check_n4(&bound))
         .check("associations", move || match free.get() {
             Some(node) if node.stats().associations >= associations => {
                 Err(format!("{associations} associations, which is the limit"))
@@ -45,7 +45,7 @@ fn usage(used: usize, most: usize) -> Usage {
 /// The actor that owns the sockets for PFCP.
 const ENDPOINT: &str = "/node/n4";
 
-fn n4(node: &LateNode) -> Result<(), String> {
+fn check_n4(node: &LateNode) -> Result<(), String> {
     let Some(node) = node.get() else {
         return Err("the node has not started".to_owned());
     };
@@ -69,7 +69,7 @@ macro_rules! node_metrics {
 }
 
 /// Gauges.
-const GAUGES: [NodeMetric; 3] = node_metrics! {
+const NODE_GAUGES: [NodeMetric; 3] = node_metrics! {
     "strowger_n4_sessions" sessions: "Sessions held.";
     "strowger_n4_associations" associations: "Associations.";
     "strowger_n4_metered_sessions" usage.metered:
@@ -77,7 +77,7 @@ const GAUGES: [NodeMetric; 3] = node_metrics! {
 };
 
 /// Counters.
-const COUNTERS: [NodeMetric; 19] = node_metrics! {
+const NODE_COUNTERS: [NodeMetric; 19] = node_metrics! {
     "strowger_n4_established_total" established: "Session establishments accepted.";
     "strowger_n4_modified_total" modified: "Session modifications accepted.";
     "strowger_n4_deleted_total" deleted: "Session deletions accepted.";
@@ -110,10 +110,10 @@ const COUNTERS: [NodeMetric; 19] = node_metrics! {
 };
 
 fn write(stats: &NodeStats, page: &mut Exposition) {
-    for (name, help, read) in GAUGES {
+    for (name, help, read) in NODE_GAUGES {
         page.one(name, MetricKind::Gauge, help, read(stats));
     }
-    for (name, help, read) in COUNTERS {
+    for (name, help, read) in NODE_COUNTERS {
         page.one(name, MetricKind::Counter, help, read(stats));
     }
     let help = "Requests refused, by cause number.";
@@ -169,7 +169,7 @@ type StoreMetric = (
 );
 
 /// Metrics of the store, all 0 if sessions are kept in memory.
-const STORE: [StoreMetric; 8] = [
+const STORE_METRICS: [StoreMetric; 8] = [
     (
         "strowger_n4_store_bytes",
         MetricKind::Gauge,
@@ -225,7 +225,7 @@ fn loss(store: &StoreHealth, read: fn(&StoreLoss) -> u64) -> f64 {
 }
 
 fn write_store(store: &StoreHealth, page: &mut Exposition) {
-    for (name, kind, help, read) in STORE {
+    for (name, kind, help, read) in STORE_METRICS {
         page.one(name, kind, help, read(store));
     }
     let longest = store.longest.as_secs_f64();

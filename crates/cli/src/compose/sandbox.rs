@@ -89,9 +89,9 @@ impl CodeRealm for HostRealm {
             });
             let functions: Vec<_> = functions.collect();
             let caller = Box::new(HostCaller(host));
-            let limits = within(limits);
-            let run = self.0.run(task(step), &functions, &limits, caller);
-            run.await.map_err(|error| told(&error))
+            let limits = run_limits(limits);
+            let run = self.0.run(script_task(step), &functions, &limits, caller);
+            run.await.map_err(|error| code_error(&error))
         })
     }
 
@@ -104,7 +104,7 @@ impl CodeRealm for HostRealm {
     }
 }
 
-const fn task(step: CodeStep<'_>) -> Task<'_> {
+const fn script_task(step: CodeStep<'_>) -> Task<'_> {
     match step {
         CodeStep::Script { name, code } => Task::Script { name, code },
         CodeStep::Call {
@@ -118,7 +118,7 @@ const fn task(step: CodeStep<'_>) -> Task<'_> {
     }
 }
 
-fn within(limits: &CodeLimits) -> RunLimits {
+fn run_limits(limits: &CodeLimits) -> RunLimits {
     let mut within = RunLimits::default();
     within.time = limits.time;
     within.stack = limits.stack;
@@ -131,7 +131,7 @@ fn within(limits: &CodeLimits) -> RunLimits {
     within
 }
 
-fn told(error: &RunError) -> CodeError {
+fn code_error(error: &RunError) -> CodeError {
     match error {
         RunError::Thrown(json) => CodeError::Thrown(Thrown::of(json)),
         RunError::Limit(passed) => match CodeLimit::named(passed.name) {

@@ -41,7 +41,7 @@ pub(crate) const TOOLS: Verb = Verb::begins("mcp.tools");
 pub(crate) const CALL: Verb = Verb::CALL.passed_on();
 
 /// The verbs of the methods that a node adds to those of the control socket.
-const OWN: [Verb; 18] = [
+const NODE_VERBS: [Verb; 18] = [
     LOGS,
     SESSIONS,
     RULES,
@@ -65,7 +65,7 @@ const OWN: [Verb; 18] = [
 /// Returns all verbs.
 pub(crate) fn all() -> impl Iterator<Item = &'static Verb> {
     let of_doors = Verb::OF_DOORS.iter().chain(Verb::of_control());
-    of_doors.chain(&OWN)
+    of_doors.chain(&NODE_VERBS)
 }
 
 #[cfg(test)]
@@ -78,13 +78,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_verbs_have_one_name() {
+    fn verb_names_are_unique() {
         let names: BTreeSet<&str> = all().map(Verb::name).collect();
         assert_eq!(names.len(), all().count());
     }
 
     #[test]
-    fn only_what_is_passed_on_writes_without_a_record() {
+    fn only_forwarded_verbs_write_without_an_audit_record() {
         for verb in all() {
             let is_left = verb.name() == CALL.name();
             assert_eq!(
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_document_has_the_table_of_verbs() {
+    fn documented_verbs_match() {
         let mut table = String::from(
             "| verb | right | viewer | operator | agent | recorded | address |\n\
              |---|---|---|---|---|---|---|\n",

@@ -11,30 +11,30 @@ use strowger_tools::{
 };
 
 use super::sandbox::{Realms, TYPESCRIPT};
-use super::{PATIENCE, host};
+use super::{HANG_GUARD, host};
 
-pub(super) struct Desk {
+pub(super) struct ProgramsFixture {
     system: ActorSystem,
-    pub(super) desk: ActorRef<ProgramsMessage>,
+    pub(super) programs: ActorRef<ProgramsMessage>,
 }
 
 const COUNTER: &str = "state.n ??= 0; function handle(by) { return state.n += by }";
 
-impl Desk {
+impl ProgramsFixture {
     pub(super) fn open(change: impl FnOnce(&mut ProgramsSpec)) -> Self {
         let system = ActorSystem::new("office").expect("it starts");
         let sandbox: Arc<Realms> = Arc::clone(&host().1);
         let mut spec = ProgramsSpec::new(sandbox);
         spec.typescript = Some(TYPESCRIPT.into());
         change(&mut spec);
-        let desk = system
+        let programs = system
             .spawn::<Programs>("programs", spec)
             .expect("it starts");
-        Self { system, desk }
+        Self { system, programs }
     }
 
     pub(super) async fn publish(&self, publish: Publish) -> Result<(), ProgramError> {
-        let asked = self.desk.ask_within(publish, PATIENCE).await;
+        let asked = self.programs.ask_within(publish, HANG_GUARD).await;
         asked.expect("it answers")
     }
 
@@ -45,12 +45,12 @@ impl Desk {
 
     async fn perform(&self, name: &str, input: Value) -> Result<Value, ProgramError> {
         let program = self.program(name).expect("it is published");
-        let asked = program.ask_within(Perform(input), PATIENCE).await;
+        let asked = program.ask_within(Perform(input), HANG_GUARD).await;
         asked.expect("it answers")
     }
 
     async fn list(&self) -> Vec<ProgramInfo> {
-        self.desk.ask(ListPrograms).await.expect("it answers")
+        self.programs.ask(ListPrograms).await.expect("it answers")
     }
 
     async fn one(&self, name: &str) -> ProgramInfo {
@@ -61,45 +61,48 @@ impl Desk {
 }
 
 #[tokio::test]
-async fn a_program_keeps_its_state() {
-    let desk = Desk::open(|_| {});
-    desk.publish(Publish::new("counter", COUNTER))
+async fn program_keeps_its_state() {
+    let fixture = ProgramsFixture::open(|_| {});
+    fixture
+        .publish(Publish::new("counter", COUNTER))
         .await
-        .expect("it is well");
-    assert_eq!(desk.perform("counter", json!(2)).await, Ok(json!(2)));
-    assert_eq!(desk.perform("counter", json!(3)).await, Ok(json!(5)));
+        .expect("it is valid");
+    assert_eq!(fixture.perform("counter", json!(2)).await, Ok(json!(2)));
+    assert_eq!(fixture.perform("counter", json!(3)).await, Ok(json!(5)));
     let mut typed = Publish::new("typed", "async function handle(n: number) { return n * 2 }");
     typed.language = strowger_tools::Language::TypeScript;
-    desk.publish(typed).await.expect("it is well");
-    assert_eq!(desk.perform("typed", json!(21)).await, Ok(json!(42)));
+    fixture.publish(typed).await.expect("it is valid");
+    assert_eq!(fixture.perform("typed", json!(21)).await, Ok(json!(42)));
     // A thrown error is an answer, and the state is unchanged.
     let code =
         "let n = 0; function handle(by) { if (!by) throw new TypeError('by'); return n += by }";
-    desk.publish(Publish::new("strict", code))
+    fixture
+        .publish(Publish::new("strict", code))
         .await
-        .expect("it is well");
-    assert_eq!(desk.perform("strict", json!(1)).await, Ok(json!(1)));
-    let failed = desk
+        .expect("it is valid");
+    assert_eq!(fixture.perform("strict", json!(1)).await, Ok(json!(1)));
+    let failed = fixture
         .perform("strict", json!(0))
         .await
         .expect_err("it throws");
     assert_eq!(failed.to_string(), "TypeError: by");
-    assert_eq!(desk.perform("strict", json!(1)).await, Ok(json!(2)));
-    let info = desk.one("strict").await;
+    assert_eq!(fixture.perform("strict", json!(1)).await, Ok(json!(2)));
+    let info = fixture.one("strict").await;
     assert_eq!((info.calls, info.failed, info.restarts), (3, 1, 0));
     assert_eq!(info.state, ProgramState::Resident);
     assert!(
-        desk.desk
+        fixture
+            .programs
             .ask(Withdraw {
                 name: "counter".into()
             })
             .await
             .expect("it answers")
     );
-    assert!(desk.program("counter").is_none());
+    assert!(fixture.program("counter").is_none());
     assert!(
-        !desk
-            .desk
+        !fixture
+            .programs
             .ask(Withdraw {
                 name: "counter".into()
             })
@@ -109,37 +112,39 @@ async fn a_program_keeps_its_state() {
 }
 
 #[tokio::test]
-async fn a_program_has_an_address() {
-    let desk = Desk::open(|_| {});
-    desk.publish(Publish::new("counter", COUNTER))
+async fn program_has_an_address() {
+    let fixture = ProgramsFixture::open(|_| {});
+    fixture
+        .publish(Publish::new("counter", COUNTER))
         .await
-        .expect("it is well");
-    let exposed = desk.system.exports();
+        .expect("it is valid");
+    let exposed = fixture.system.exports();
     let addresses: Vec<_> = exposed.iter().map(|one| one.address.to_string()).collect();
     assert_eq!(addresses, ["@(programs/counter)"]);
-    desk.desk
+    fixture
+        .programs
         .ask(Withdraw {
             name: "counter".into(),
         })
         .await
         .expect("it answers");
-    assert!(desk.system.exports().is_empty());
+    assert!(fixture.system.exports().is_empty());
 }
 
 #[tokio::test]
-async fn what_is_no_program_is_not_published() {
-    let desk = Desk::open(|spec| spec.programs = 1);
-    let failed = desk.publish(Publish::new("a/b", COUNTER)).await;
+async fn invalid_programs_are_not_published() {
+    let fixture = ProgramsFixture::open(|spec| spec.programs = 1);
+    let failed = fixture.publish(Publish::new("a/b", COUNTER)).await;
     assert_eq!(failed, Err(ProgramError::Name("a/b".to_owned())));
-    let failed = desk
+    let failed = fixture
         .publish(Publish::new("bad", "function handle( {"))
         .await;
     assert!(
         matches!(failed, Err(ProgramError::Code(CodeError::Thrown(_)))),
         "{failed:?}"
     );
-    let failed = desk.publish(Publish::new("endless", "for (;;);")).await;
-    let failed = failed.expect_err("it has no end").to_string();
+    let failed = fixture.publish(Publish::new("endless", "for (;;);")).await;
+    let failed = failed.expect_err("it does not end").to_string();
     for said in [
         "the limit `time` of 1000 ms",
         "raise `time` in [tools.programs.limits]",
@@ -149,80 +154,90 @@ async fn what_is_no_program_is_not_published() {
     }
     let mut tight = Publish::new("endless", "for (;;);");
     tight.budget.time_ms = Some(20);
-    let failed = desk.publish(tight).await.expect_err("it has no end");
+    let failed = fixture.publish(tight).await.expect_err("it does not end");
     let failed = failed.to_string();
     assert!(
         failed.contains("of 20 ms") && failed.contains("raise the call's `time_ms`"),
         "{failed}"
     );
     let schema = Publish::new("schema", COUNTER).with_schemas(Some(json!({"type": 7})), None);
-    let failed = desk.publish(schema).await;
+    let failed = fixture.publish(schema).await;
     assert!(
         matches!(failed, Err(ProgramError::BadSchema(Side::Input, _))),
         "{failed:?}"
     );
     let far = json!({"$ref": "https://example.org/schema.json"});
     let far = Publish::new("far", COUNTER).with_schemas(None, Some(far));
-    let failed = desk.publish(far).await;
+    let failed = fixture.publish(far).await;
     assert!(
         matches!(failed, Err(ProgramError::BadSchema(Side::Output, _))),
         "{failed:?}"
     );
-    assert!(desk.list().await.is_empty());
-    desk.publish(Publish::new("one", COUNTER))
+    assert!(fixture.list().await.is_empty());
+    fixture
+        .publish(Publish::new("one", COUNTER))
         .await
         .expect("there is room");
     assert_eq!(
-        desk.publish(Publish::new("two", COUNTER)).await,
+        fixture.publish(Publish::new("two", COUNTER)).await,
         Err(ProgramError::Full(1))
     );
     // A new version replaces the program, with a state of its own.
-    assert_eq!(desk.perform("one", json!(7)).await, Ok(json!(7)));
-    desk.publish(Publish::new("one", COUNTER))
+    assert_eq!(fixture.perform("one", json!(7)).await, Ok(json!(7)));
+    fixture
+        .publish(Publish::new("one", COUNTER))
         .await
         .expect("it is there already");
-    assert_eq!(desk.perform("one", json!(1)).await, Ok(json!(1)));
+    assert_eq!(fixture.perform("one", json!(1)).await, Ok(json!(1)));
     // A version that does not run leaves the previous one in place.
     let bad = Publish::new("one", "throw new Error('no')");
-    desk.publish(bad).await.expect_err("it throws");
-    let answer = desk.perform("one", json!(1)).await;
+    fixture.publish(bad).await.expect_err("it throws");
+    let answer = fixture.perform("one", json!(1)).await;
     assert!(answer.is_ok(), "{answer:?}");
 }
 
 #[tokio::test]
-async fn a_draft_does_not_run() {
-    let desk = Desk::open(|_| {});
-    desk.publish(Publish::new("plan", "for (;;);").draft())
+async fn draft_does_not_run() {
+    let fixture = ProgramsFixture::open(|_| {});
+    fixture
+        .publish(Publish::new("plan", "for (;;);").draft())
         .await
         .expect("it is not run");
-    let failed = desk.perform("plan", json!(1)).await;
+    let failed = fixture.perform("plan", json!(1)).await;
     assert_eq!(failed, Err(ProgramError::Draft("plan".to_owned())));
-    assert_eq!(desk.one("plan").await.state, ProgramState::Draft);
-    desk.publish(Publish::new("plan", COUNTER))
+    assert_eq!(fixture.one("plan").await.state, ProgramState::Draft);
+    fixture
+        .publish(Publish::new("plan", COUNTER))
         .await
-        .expect("it is well");
-    assert_eq!(desk.perform("plan", json!(1)).await, Ok(json!(1)));
+        .expect("it is valid");
+    assert_eq!(fixture.perform("plan", json!(1)).await, Ok(json!(1)));
 }
 
 #[tokio::test]
 async fn schemas_are_enforced() {
-    let desk = Desk::open(|_| {});
+    let fixture = ProgramsFixture::open(|_| {});
     let input = json!({"type": "object", "required": ["n"],
         "properties": {"n": {"type": "integer", "minimum": 0}}});
     let code =
         "let seen = 0; function handle(input) { seen++; return input.n > 9 ? 'many' : seen }";
     let publish = Publish::new("checked", code);
     let publish = publish.with_schemas(Some(input), Some(json!({"type": "integer"})));
-    desk.publish(publish).await.expect("it is well");
-    assert_eq!(desk.perform("checked", json!({"n": 1})).await, Ok(json!(1)));
-    let failed = desk
+    fixture.publish(publish).await.expect("it is valid");
+    assert_eq!(
+        fixture.perform("checked", json!({"n": 1})).await,
+        Ok(json!(1))
+    );
+    let failed = fixture
         .perform("checked", json!({"n": -1}))
         .await
         .expect_err("it is negative");
     assert!(matches!(&failed, ProgramError::Schema(Side::Input, why) if why.starts_with("/n")));
     // The program did not see the invalid input.
-    assert_eq!(desk.perform("checked", json!({"n": 2})).await, Ok(json!(2)));
-    let failed = desk
+    assert_eq!(
+        fixture.perform("checked", json!({"n": 2})).await,
+        Ok(json!(2))
+    );
+    let failed = fixture
         .perform("checked", json!({"n": 10}))
         .await
         .expect_err("it gives a text");
@@ -230,14 +245,18 @@ async fn schemas_are_enforced() {
         matches!(failed, ProgramError::Schema(Side::Output, _)),
         "{failed:?}"
     );
-    assert_eq!(desk.one("checked").await.failed, 2);
+    assert_eq!(fixture.one("checked").await.failed, 2);
     // The twin without schemas accepts and returns both.
-    desk.publish(Publish::new("free", code))
+    fixture
+        .publish(Publish::new("free", code))
         .await
-        .expect("it is well");
-    assert_eq!(desk.perform("free", json!({"n": -1})).await, Ok(json!(1)));
+        .expect("it is valid");
     assert_eq!(
-        desk.perform("free", json!({"n": 10})).await,
+        fixture.perform("free", json!({"n": -1})).await,
+        Ok(json!(1))
+    );
+    assert_eq!(
+        fixture.perform("free", json!({"n": 10})).await,
         Ok(json!("many"))
     );
 }
@@ -245,60 +264,64 @@ async fn schemas_are_enforced() {
 const RUNAWAY: &str = "let n = 0; function handle(m) { if (m === 'run') for (;;); return ++n }";
 
 #[tokio::test]
-async fn a_runaway_is_restarted_and_in_the_end_stopped() {
-    let desk = Desk::open(|spec| {
+async fn runaway_program_is_restarted_and_finally_stopped() {
+    let fixture = ProgramsFixture::open(|spec| {
         spec.limits.time = Duration::from_millis(150);
         spec.restarts = 2;
     });
-    desk.publish(Publish::new("runaway", RUNAWAY))
+    fixture
+        .publish(Publish::new("runaway", RUNAWAY))
         .await
-        .expect("it is well");
-    desk.publish(Publish::new("neighbour", RUNAWAY))
+        .expect("it is valid");
+    fixture
+        .publish(Publish::new("neighbour", RUNAWAY))
         .await
-        .expect("it is well");
+        .expect("it is valid");
     let is_time = |failed: Result<Value, ProgramError>| match failed {
         Err(ProgramError::Code(error)) => error.limit() == Some(CodeLimit::Time),
         _ => false,
     };
     for restarts in 1..=2 {
-        assert!(is_time(desk.perform("runaway", json!("run")).await));
+        assert!(is_time(fixture.perform("runaway", json!("run")).await));
         assert_eq!(
-            desk.perform("runaway", json!(0)).await,
+            fixture.perform("runaway", json!(0)).await,
             Ok(json!(1)),
             "it began anew"
         );
-        assert_eq!(desk.perform("runaway", json!(0)).await, Ok(json!(2)));
-        assert_eq!(desk.one("runaway").await.restarts, restarts);
+        assert_eq!(fixture.perform("runaway", json!(0)).await, Ok(json!(2)));
+        assert_eq!(fixture.one("runaway").await.restarts, restarts);
     }
-    let program = desk.program("runaway").expect("it runs");
-    assert!(is_time(desk.perform("runaway", json!("run")).await));
+    let program = fixture.program("runaway").expect("it runs");
+    assert!(is_time(fixture.perform("runaway", json!("run")).await));
     program.stopped().await;
     let asked = program.ask(Perform(json!(1))).await;
     assert!(matches!(asked, Err(AskError::Closed)), "{asked:?}");
-    while desk.one("runaway").await.state != ProgramState::Stopped {
+    while fixture.one("runaway").await.state != ProgramState::Stopped {
         tokio::task::yield_now().await;
     }
-    assert_eq!(desk.perform("neighbour", json!(1)).await, Ok(json!(1)));
+    assert_eq!(fixture.perform("neighbour", json!(1)).await, Ok(json!(1)));
     // Publishing a corrected version repairs it.
-    desk.publish(Publish::new("runaway", COUNTER))
+    fixture
+        .publish(Publish::new("runaway", COUNTER))
         .await
-        .expect("it is well");
-    assert_eq!(desk.perform("runaway", json!(4)).await, Ok(json!(4)));
+        .expect("it is valid");
+    assert_eq!(fixture.perform("runaway", json!(4)).await, Ok(json!(4)));
 }
 
 #[tokio::test]
-async fn the_idle_give_their_realm_up_and_keep_their_state() {
-    let desk = Desk::open(|spec| spec.residents = 3);
+async fn idle_programs_release_their_realm_and_keep_their_state() {
+    let fixture = ProgramsFixture::open(|spec| spec.residents = 3);
     let names: Vec<_> = (0..12).map(|n| format!("counter-{n}")).collect();
     for name in &names {
-        desk.publish(Publish::new(name, COUNTER))
+        fixture
+            .publish(Publish::new(name, COUNTER))
             .await
             .expect("there is room");
     }
     for round in 1..=3 {
         for name in &names {
             assert_eq!(
-                desk.perform(name, json!(1)).await,
+                fixture.perform(name, json!(1)).await,
                 Ok(json!(round)),
                 "{name}"
             );
@@ -310,34 +333,35 @@ async fn the_idle_give_their_realm_up_and_keep_their_state() {
             .filter(|state| *state == ProgramState::Resident)
             .count()
     };
-    assert_eq!(residents(desk.list().await), 3);
+    assert_eq!(residents(fixture.list().await), 3);
     // All at the same time: they take turns.
     let asks = names.iter().map(|name| {
-        let program = desk.program(name).expect("it is published");
-        tokio::spawn(async move { program.ask_within(Perform(json!(1)), PATIENCE).await })
+        let program = fixture.program(name).expect("it is published");
+        tokio::spawn(async move { program.ask_within(Perform(json!(1)), HANG_GUARD).await })
     });
     let asks: Vec<_> = asks.collect();
     for ask in asks {
         let outcome = ask.await.expect("no panic").expect("it answers");
         assert_eq!(outcome, Ok(json!(4)));
     }
-    assert_eq!(residents(desk.list().await), 3);
+    assert_eq!(residents(fixture.list().await), 3);
 }
 
 #[tokio::test]
-async fn a_message_that_nobody_wants_ends_no_program() {
-    let desk = Desk::open(|spec| {
-        spec.limits.time = PATIENCE;
+async fn cancelled_message_does_not_end_the_program() {
+    let fixture = ProgramsFixture::open(|spec| {
+        spec.limits.time = HANG_GUARD;
         spec.restarts = 0;
     });
-    desk.publish(Publish::new("runaway", RUNAWAY))
+    fixture
+        .publish(Publish::new("runaway", RUNAWAY))
         .await
-        .expect("it is well");
-    let program = desk.program("runaway").expect("it runs");
-    let mut asked = Box::pin(program.ask_within(Perform(json!("run")), PATIENCE));
+        .expect("it is valid");
+    let program = fixture.program("runaway").expect("it runs");
+    let mut asked = Box::pin(program.ask_within(Perform(json!("run")), HANG_GUARD));
     let begun = tokio::time::timeout(Duration::from_millis(20), &mut asked).await;
     assert!(begun.is_err(), "it has no end");
     drop(asked);
-    assert_eq!(desk.perform("runaway", json!(1)).await, Ok(json!(1)));
-    assert_eq!(desk.one("runaway").await.restarts, 0);
+    assert_eq!(fixture.perform("runaway", json!(1)).await, Ok(json!(1)));
+    assert_eq!(fixture.one("runaway").await.restarts, 0);
 }

@@ -11,11 +11,11 @@ use strowger_tools::{
     Tree, Write, WriteMode, file_uri, shown_path,
 };
 
-use super::shown::{Named as _, entry_line, line, name, not_searched};
+use super::shown::{NameAndUri as _, describe_skipped, format_entry, format_line, format_name};
 
 use crate::agent::roots::{RootPath, Roots};
 
-macro_rules! arguments {
+macro_rules! params {
     ($($name:ident { $($member:ident: $kind:ty),* })+) => {
         $(#[derive(Deserialize)]
         #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -25,57 +25,65 @@ macro_rules! arguments {
     };
 }
 
-arguments! {
-    Nothing {}
-    One { path: String }
-    Lines { path: String, from: Option<u64>, head: Option<u64>, tail: Option<u64> }
-    Several { paths: Vec<String> }
-    Page { path: String, after: Option<String> }
-    Sizes { path: String, after: Option<String>, sort_by: Option<ListOrder> }
-    Levels { path: String, depth: Option<usize>, exclude_patterns: Option<Vec<String>> }
-    Named { path: String, pattern: String, exclude_patterns: Option<Vec<String>> }
-    Said {
+params! {
+    NoParams {}
+    PathParams { path: String }
+    ReadTextParams { path: String, from: Option<u64>, head: Option<u64>, tail: Option<u64> }
+    ReadSeveralParams { paths: Vec<String> }
+    ListParams { path: String, after: Option<String> }
+    ListSizesParams { path: String, after: Option<String>, sort_by: Option<ListOrder> }
+    TreeParams { path: String, depth: Option<usize>, exclude_patterns: Option<Vec<String>> }
+    SearchNamesParams { path: String, pattern: String, exclude_patterns: Option<Vec<String>> }
+    SearchTextParams {
         path: String, pattern: String, names: Option<String>, most: Option<usize>,
         exclude_patterns: Option<Vec<String>>
     }
-    Holding { path: String, content: String }
-    Edits { path: String, edits: Vec<OneEdit>, dry_run: Option<bool> }
-    OneEdit { old_text: String, new_text: String, all: Option<bool> }
-    Move { source: String, destination: String }
-    Gone { path: String, recursive: Option<bool> }
+    ContentParams { path: String, content: String }
+    EditParams { path: String, edits: Vec<Replacement>, dry_run: Option<bool> }
+    Replacement { old_text: String, new_text: String, all: Option<bool> }
+    MoveParams { source: String, destination: String }
+    DeleteParams { path: String, recursive: Option<bool> }
 }
 
 /// Reads lines of a text file.
-async fn text_of(below: &RootPath<'_>, said: &str, lines: ReadLines) -> Result<String, Fault> {
-    let octets = below.ask(lines).await?;
-    String::from_utf8(octets.into()).map_err(|error| {
+async fn read_lines(below: &RootPath<'_>, path: &str, lines: ReadLines) -> Result<String, Fault> {
+    let bytes = below.ask(lines).await?;
+    String::from_utf8(bytes.into()).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        let text = format!("`{said}` is not UTF-8 (at byte {at}): use read_media_file");
+        let text = format!("`{path}` is not UTF-8 (at byte {at}): use read_media_file");
         Fault::new(FaultCode::Failed, text)
     })
 }
 
 /// Returns a request for all lines of a text file.
-fn all(below: &RootPath<'_>) -> ReadLines {
+fn whole_file(below: &RootPath<'_>) -> ReadLines {
     ReadLines {
         path: below.path.clone(),
         ..ReadLines::default()
     }
 }
 
-pub(super) async fn read_text(roots: Roots, args: Lines, _: Progress) -> Result<McpAnswer, Fault> {
+pub(super) async fn read_text(
+    roots: Roots,
+    args: ReadTextParams,
+    _: Progress,
+) -> Result<McpAnswer, Fault> {
     let below = roots.find(&args.path)?;
     let lines = ReadLines {
         from: args.from,
         head: args.head,
         tail: args.tail,
-        ..all(&below)
+        ..whole_file(&below)
     };
-    let text = text_of(&below, &args.path, lines).await?;
+    let text = read_lines(&below, &args.path, lines).await?;
     Ok(McpAnswer::text(text.clone()).with_value_for_code(json!({ "content": text })))
 }
 
-pub(super) async fn read_media(roots: Roots, args: One, _: Progress) -> Result<McpAnswer, Fault> {
+pub(super) async fn read_media(
+    roots: Roots,
+    args: PathParams,
+    _: Progress,
+) -> Result<McpAnswer, Fault> {
     let below = roots.find(&args.path)?;
     let path = below.path.clone();
     let media = below.ask(GetMedia { path }).await?;
@@ -93,7 +101,7 @@ pub(super) async fn read_media(roots: Roots, args: One, _: Progress) -> Result<M
 
 pub(super) async fn read_several(
     roots: Roots,
-    args: Several,
+    args: ReadSeveralParams,
     progress: Progress,
 ) -> Result<McpAnswer, Fault> {
     let count = args.paths.len() as f64;
@@ -104,7 +112,7 @@ pub(super) async fn read_several(
         progress.tell(at as f64, Some(count), path).await;
         let text = async {
             let below = roots.find(path)?;
-            text_of(&below, path, all(&below)).await
+            read_lines(&below, path, whole_file(&below)).await
         };
         let text = text
             .await
@@ -142,7 +150,11 @@ pub(super) async fn read_several(
     Ok(answer.with_value_for_code(json!({ "files": files })))
 }
 
-pub(super) async fn list_plain(roots: Roots, args: Page, _: Progress) -> Result<McpAnswer, Fault> {
+pub(super) async fn list_plain(
+    roots: Roots,
+    args: ListParams,
+    _: Progress,
+) -> Result<McpAnswer, Fault> {
     let list = List {
         after: args.after,
         ..List::default()
@@ -152,7 +164,7 @@ pub(super) async fn list_plain(roots: Roots, args: Page, _: Progress) -> Result<
 
 pub(super) async fn list_with_sizes(
     roots: Roots,
-    args: Sizes,
+    args: ListSizesParams,
     _: Progress,
 ) -> Result<McpAnswer, Fault> {
     let list = List {
@@ -168,7 +180,7 @@ async fn list_page(roots: &Roots, path: &str, mut list: List) -> Result<McpAnswe
     let below = roots.find(path)?;
     list.path.clone_from(&below.path);
     let listing = below.ask(list).await?;
-    let lines = listing.entries.iter().map(entry_line);
+    let lines = listing.entries.iter().map(format_entry);
     let mut text = lines.collect::<Vec<_>>().join("\n");
     if listing.more {
         text.push_str("\n(more)");
@@ -181,7 +193,7 @@ async fn list_page(roots: &Roots, path: &str, mut list: List) -> Result<McpAnswe
 
 pub(super) async fn directory_tree(
     roots: Roots,
-    args: Levels,
+    args: TreeParams,
     _: Progress,
 ) -> Result<McpAnswer, Fault> {
     let below = roots.find(&args.path)?;
@@ -196,7 +208,7 @@ pub(super) async fn directory_tree(
 
 pub(super) async fn search_names(
     roots: Roots,
-    args: Named,
+    args: SearchNamesParams,
     _: Progress,
 ) -> Result<McpAnswer, Fault> {
     let is_glob = args.pattern.contains(['*', '?', '[', '{', '/']);
@@ -211,7 +223,11 @@ pub(super) async fn search_names(
     search(&roots, &args.path, change).await
 }
 
-pub(super) async fn search_text(roots: Roots, args: Said, _: Progress) -> Result<McpAnswer, Fault> {
+pub(super) async fn search_text(
+    roots: Roots,
+    args: SearchTextParams,
+    _: Progress,
+) -> Result<McpAnswer, Fault> {
     let change = |search: &mut Search| {
         search.names = args.names;
         search.text = Some(args.pattern);
@@ -234,15 +250,15 @@ async fn search(
     change(&mut search);
     let mut found = below.ask(search).await?;
     for found in &mut found.matches {
-        found.path = roots.shown(below.root, &found.path);
+        found.path = roots.display_path(below.root, &found.path);
     }
     for skipped in &mut found.skipped.paths {
-        skipped.path = roots.shown(below.root, &skipped.path);
+        skipped.path = roots.display_path(below.root, &skipped.path);
     }
     let lines = found.matches.iter().map(|found| {
-        let path = name(found.named());
+        let path = format_name(found.name_and_uri());
         match (found.line, &found.text) {
-            (Some(number), Some(text)) => format!("{path}:{number}: {}", line(text)),
+            (Some(number), Some(text)) => format!("{path}:{number}: {}", format_line(text)),
             _ => path,
         }
     });
@@ -250,7 +266,7 @@ async fn search(
     if text.is_empty() {
         "no matches".clone_into(&mut text);
     }
-    if let Some(what) = not_searched(&found.skipped) {
+    if let Some(what) = describe_skipped(&found.skipped) {
         text.push_str(&format!("\n(not searched: {what})"));
     }
     if let Some(cut) = &found.cut {
@@ -274,7 +290,11 @@ async fn search(
         .with_value_for_code(whole))
 }
 
-pub(super) async fn file_info(roots: Roots, args: One, _: Progress) -> Result<McpAnswer, Fault> {
+pub(super) async fn file_info(
+    roots: Roots,
+    args: PathParams,
+    _: Progress,
+) -> Result<McpAnswer, Fault> {
     let below = roots.find(&args.path)?;
     let path = below.path.clone();
     let entry = below.ask(Stat { path }).await?;
@@ -283,7 +303,7 @@ pub(super) async fn file_info(roots: Roots, args: One, _: Progress) -> Result<Mc
 
 pub(super) async fn allowed_directories(
     roots: Roots,
-    _: Nothing,
+    _: NoParams,
     _: Progress,
 ) -> Result<McpAnswer, Fault> {
     let directories: Vec<Value> = roots
@@ -308,37 +328,41 @@ pub(super) async fn allowed_directories(
 
 pub(super) async fn write_file(
     roots: Roots,
-    args: Holding,
+    args: ContentParams,
     _: Progress,
 ) -> Result<McpAnswer, Fault> {
     let below = roots.find(&args.path)?;
-    let octets = args.content.len();
+    let bytes = args.content.len();
     let write = Write::new(&below.path, args.content).with_mode(WriteMode::Atomic);
     below.ask(write).await?;
-    Ok(written(&args.path, octets))
+    Ok(written_answer(&args.path, bytes))
 }
 
 pub(super) async fn append_file(
     roots: Roots,
-    args: Holding,
+    args: ContentParams,
     _: Progress,
 ) -> Result<McpAnswer, Fault> {
     let below = roots.find(&args.path)?;
-    let octets = args.content.len();
+    let bytes = args.content.len();
     let append = Append {
         path: below.path.clone(),
         octets: args.content.into(),
     };
     below.ask(append).await?;
-    Ok(written(&args.path, octets))
+    Ok(written_answer(&args.path, bytes))
 }
 
-fn written(path: &str, octets: usize) -> McpAnswer {
-    let text = format!("Wrote {octets} bytes to {path}.");
-    McpAnswer::text(text).with_structured(json!({ "path": path, "octets": octets }))
+fn written_answer(path: &str, bytes: usize) -> McpAnswer {
+    let text = format!("Wrote {bytes} bytes to {path}.");
+    McpAnswer::text(text).with_structured(json!({ "path": path, "octets": bytes }))
 }
 
-pub(super) async fn edit_file(roots: Roots, args: Edits, _: Progress) -> Result<McpAnswer, Fault> {
+pub(super) async fn edit_file(
+    roots: Roots,
+    args: EditParams,
+    _: Progress,
+) -> Result<McpAnswer, Fault> {
     let below = roots.find(&args.path)?;
     let changes = args.edits.into_iter().map(|edit| Change {
         old: edit.old_text,
@@ -358,7 +382,7 @@ pub(super) async fn edit_file(roots: Roots, args: Edits, _: Progress) -> Result<
 
 pub(super) async fn create_directory(
     roots: Roots,
-    args: One,
+    args: PathParams,
     _: Progress,
 ) -> Result<McpAnswer, Fault> {
     let below = roots.find(&args.path)?;
@@ -367,7 +391,11 @@ pub(super) async fn create_directory(
     Ok(McpAnswer::text(format!("Created {}.", args.path)))
 }
 
-pub(super) async fn move_file(roots: Roots, args: Move, _: Progress) -> Result<McpAnswer, Fault> {
+pub(super) async fn move_file(
+    roots: Roots,
+    args: MoveParams,
+    _: Progress,
+) -> Result<McpAnswer, Fault> {
     let (from, to) = (roots.find(&args.source)?, roots.find(&args.destination)?);
     if from.root.name != to.root.name {
         let text = format!(
@@ -387,7 +415,11 @@ pub(super) async fn move_file(roots: Roots, args: Move, _: Progress) -> Result<M
     Ok(McpAnswer::text(text))
 }
 
-pub(super) async fn delete_file(roots: Roots, args: Gone, _: Progress) -> Result<McpAnswer, Fault> {
+pub(super) async fn delete_file(
+    roots: Roots,
+    args: DeleteParams,
+    _: Progress,
+) -> Result<McpAnswer, Fault> {
     let below = roots.find(&args.path)?;
     let delete = Delete {
         path: below.path.clone(),

@@ -174,7 +174,7 @@ fn report(
     output.line("")?;
     tally.table().print(output)?;
     output.line("")?;
-    for (reason, count) in tally.excused() {
+    for (reason, count) in tally.count_excused() {
         let line = format!("{count} x {reason}");
         output.line(output.paint(TextStyle::Faint, line))?;
     }

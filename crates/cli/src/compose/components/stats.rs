@@ -30,7 +30,7 @@ pub(crate) fn add_health(health: Vitals, components: &LateComponents) -> Vitals 
 /// A metric of each component: its name, its kind, its description, and the function that reads it.
 type ComponentMetric = (&'static str, MetricKind, &'static str, fn(&Deployed) -> f64);
 
-const EACH: [ComponentMetric; 10] = [
+const METRICS: [ComponentMetric; 10] = [
     (
         "strowger_component_calls_total",
         MetricKind::Counter,
@@ -94,7 +94,7 @@ const EACH: [ComponentMetric; 10] = [
 ];
 
 fn write(list: &[Deployed], page: &mut Exposition) {
-    for (name, kind, help, read) in EACH {
+    for (name, kind, help, read) in METRICS {
         let mut family = page.family(name, kind, help);
         for one in list {
             family.sample(&[("component", &one.info.name)], read(one));
