@@ -13,18 +13,19 @@ use crate::tools::{self, ExternalTool};
 use crate::{Outcome, term};
 
 /// The parts of the library that own memory and wake others; the rest is built on them.
-const UNITS: [&str; 4] = [
+const UNITS: [&str; 5] = [
     "mailbox::",
     "reply::",
     "schedule::strand::",
-    "schedule::seeded::tests::a_",
+    "schedule::seeded::tests::destructor_panic",
+    "schedule::seeded::tests::repeated_wakes",
 ];
 
 /// Starts, restarts, kills and exits of whole actors in virtual time: only few, because an
 /// interpreter is slow.
 const LIVES: [&str; 2] = [
-    "hanging::a_handler_that_hangs",
-    "hanging::one_child_that_hangs",
+    "hanging::hanging_handler_is_killed",
+    "hanging::hanging_dynamic_child",
 ];
 
 /// The behaviour tests that are worth an interpreter's time.
@@ -140,7 +141,7 @@ fn miri(project: &Project, short: bool) -> Vec<Step<'_>> {
         steps.push(step(
             "miri storm",
             flags,
-            vec!["--test", "storm", "no_letter"],
+            vec!["--test", "storm", "messages_are_handled"],
         ));
     }
     steps
@@ -170,7 +171,7 @@ fn under_valgrind(binary: &Binary) -> Command {
     let mut command = binary.under("valgrind", &flags);
     match binary.name.as_str() {
         "behaviour" => command.args(BEHAVIOUR),
-        "storm" => command.env("STROWGER_STORM_SEEDS", "0..5").arg("no_letter"),
+        "storm" => command.env("STROWGER_STORM_SEEDS", "0..5").arg("messages_are_handled"),
         _ => command.args(UNITS),
     };
     command
