@@ -4,6 +4,7 @@ mod check;
 mod completions;
 mod component;
 mod demo;
+pub(crate) mod duration;
 mod init;
 mod latency;
 mod mcp;
@@ -12,7 +13,6 @@ mod observe;
 pub(crate) mod pfcp;
 mod run;
 mod signals;
-pub(crate) mod span;
 mod store;
 mod top;
 

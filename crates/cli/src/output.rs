@@ -14,7 +14,7 @@ use tracing_subscriber::{EnvFilter, reload};
 
 pub(crate) use self::table::Table;
 use crate::exit::CliResult;
-use crate::logbook;
+use crate::log_ring;
 
 /// The environment variable for the log filter, such as `info` or `strowger=debug`.
 const LOG: &str = "STROWGER_LOG";
@@ -28,7 +28,7 @@ pub(crate) fn log_to_stderr() {
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal() && !is_plain_requested())
         .with_filter(filter);
-    let book = logbook::LogRingLayer.with_filter(LevelFilter::INFO);
+    let book = log_ring::LogRingLayer.with_filter(LevelFilter::INFO);
     tracing_subscriber::registry().with(log).with(book).init();
     let set = move |filter| handle.reload(filter).is_ok();
     // Called once, by `main`.

@@ -1,7 +1,7 @@
 //! The usual verbs of file servers, answered by files actors.
 
-mod shown;
-mod work;
+mod format;
+mod handlers;
 
 use std::future::Future;
 
@@ -102,14 +102,14 @@ fn add_reading(tools: McpTools, roots: &Roots) -> McpTools {
         tools,
         roots,
         text_tool("read_text_file", about, text()),
-        work::read_text,
+        handlers::read_text,
     );
     let about = "Alias of read_text_file.";
     let tools = add_verb(
         tools,
         roots,
         text_tool("read_file", about, text()),
-        work::read_text,
+        handlers::read_text,
     );
     let about = "Reads an image, audio or other binary file, as base64 with its media type.";
     let media = McpTool::new(
@@ -121,7 +121,7 @@ fn add_reading(tools: McpTools, roots: &Roots) -> McpTools {
         tools,
         roots,
         media.with_effect(McpEffect::Reads),
-        work::read_media,
+        handlers::read_media,
     );
     let several = text_tool(
         "read_multiple_files",
@@ -134,7 +134,7 @@ fn add_reading(tools: McpTools, roots: &Roots) -> McpTools {
             &["paths"],
         ),
     );
-    let tools = add_verb(tools, roots, several, work::read_several);
+    let tools = add_verb(tools, roots, several, handlers::read_several);
     add_listing(tools, roots)
 }
 
@@ -154,7 +154,7 @@ fn add_listing(tools: McpTools, roots: &Roots) -> McpTools {
         tools,
         roots,
         reading_tool("list_directory", about, page(), page_schema()),
-        work::list_plain,
+        handlers::list_plain,
     );
     let about = "Lists a directory with sizes and modification times, by name one page at a time, \
                  or largest first.";
@@ -164,7 +164,7 @@ fn add_listing(tools: McpTools, roots: &Roots) -> McpTools {
     });
     let by = object([path_property(), after(), ("sortBy", order)], &["path"]);
     let sizes = reading_tool("list_directory_with_sizes", about, by, page_schema());
-    let tools = add_verb(tools, roots, sizes, work::list_with_sizes);
+    let tools = add_verb(tools, roots, sizes, handlers::list_with_sizes);
     let levels = "Number of levels to descend, by default as many as the limit allows.";
     let tree = text_tool(
         "directory_tree",
@@ -178,7 +178,7 @@ fn add_listing(tools: McpTools, roots: &Roots) -> McpTools {
             &["path"],
         ),
     );
-    let tools = add_verb(tools, roots, tree, work::directory_tree);
+    let tools = add_verb(tools, roots, tree, handlers::directory_tree);
     let tools = add_searching(tools, roots);
     let info = reading_tool(
         "get_file_info",
@@ -186,7 +186,7 @@ fn add_listing(tools: McpTools, roots: &Roots) -> McpTools {
         object([path_property()], &["path"]),
         json!({ "type": "object" }),
     );
-    let tools = add_verb(tools, roots, info, work::file_info);
+    let tools = add_verb(tools, roots, info, handlers::file_info);
     let allowed = reading_tool(
         "list_allowed_directories",
         "Lists the allowed directories and the name of each that paths may start with. Everything \
@@ -197,7 +197,7 @@ fn add_listing(tools: McpTools, roots: &Roots) -> McpTools {
             &["count"],
         ),
     );
-    add_verb(tools, roots, allowed, work::allowed_directories)
+    add_verb(tools, roots, allowed, handlers::allowed_directories)
 }
 
 /// Returns the schema of the patterns that a search excludes.
@@ -244,7 +244,7 @@ fn add_searching(tools: McpTools, roots: &Roots) -> McpTools {
         ),
         found(),
     );
-    let tools = add_verb(tools, roots, names, work::search_names);
+    let tools = add_verb(tools, roots, names, handlers::search_names);
     let text = reading_tool(
         "search_text",
         "Searches file contents with a regular expression, as grep does, in files of any size. \
@@ -270,7 +270,7 @@ fn add_searching(tools: McpTools, roots: &Roots) -> McpTools {
         ),
         found(),
     );
-    add_verb(tools, roots, text, work::search_text)
+    add_verb(tools, roots, text, handlers::search_text)
 }
 
 fn add_writing(tools: McpTools, roots: &Roots) -> McpTools {
@@ -293,14 +293,19 @@ fn add_writing(tools: McpTools, roots: &Roots) -> McpTools {
          never a mixture. The parent directory must exist.",
         holding("New content of the file."),
     );
-    let tools = add_verb(tools, roots, write.with_output(written()), work::write_file);
+    let tools = add_verb(
+        tools,
+        roots,
+        write.with_output(written()),
+        handlers::write_file,
+    );
     let append = McpTool::new(
         "append_file",
         "Appends to a file of any size.",
         holding("Text to append."),
     );
     let append = append.with_output(written()).with_effect(McpEffect::Adds);
-    let tools = add_verb(tools, roots, append, work::append_file);
+    let tools = add_verb(tools, roots, append, handlers::append_file);
     let change = object(
         [
             (
@@ -332,7 +337,7 @@ fn add_writing(tools: McpTools, roots: &Roots) -> McpTools {
     );
     let changed = [("places", scalar("integer", "Number of replacements."))];
     let edit = edit.with_output(object(changed, &["places"]));
-    let tools = add_verb(tools, roots, edit, work::edit_file);
+    let tools = add_verb(tools, roots, edit, handlers::edit_file);
     add_moving(tools, roots)
 }
 
@@ -346,7 +351,7 @@ fn add_moving(tools: McpTools, roots: &Roots) -> McpTools {
         tools,
         roots,
         make.with_effect(McpEffect::Adds),
-        work::create_directory,
+        handlers::create_directory,
     );
     let to = [
         ("source", scalar("string", PATH_ABOUT)),
@@ -357,10 +362,10 @@ fn add_moving(tools: McpTools, roots: &Roots) -> McpTools {
     ];
     let about = "Moves or renames a file or directory within one allowed directory.";
     let rename = McpTool::new("move_file", about, object(to, &["source", "destination"]));
-    let tools = add_verb(tools, roots, rename, work::move_file);
+    let tools = add_verb(tools, roots, rename, handlers::move_file);
     let all = "Delete a directory with its content.";
     let about = "Deletes a file, a link or a directory.";
     let members = [path_property(), ("recursive", scalar("boolean", all))];
     let delete = McpTool::new("delete_file", about, object(members, &["path"]));
-    add_verb(tools, roots, delete, work::delete_file)
+    add_verb(tools, roots, delete, handlers::delete_file)
 }

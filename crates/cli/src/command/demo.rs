@@ -1,6 +1,6 @@
 //! `strowger demo`: a node with embedded defaults, and an SMF that keeps it busy.
 
-mod folder;
+mod dir;
 mod policy;
 mod stats;
 
@@ -12,12 +12,12 @@ use strowger::ActorSystem;
 use strowger_pfcp_node::{DataPathKind, Load, LoadHandle, LoadPace, LoadPlan, PanicInjection};
 use tokio::time::{Instant, interval_at, sleep_until};
 
-use self::folder::DemoDir;
+use self::dir::DemoDir;
 use self::policy::TrapMessage;
 use self::stats::DemoStats;
+use super::duration;
 use super::pfcp::load;
 use super::signals::ShutdownSignals;
-use super::span;
 use crate::compose::{self, RunningNode};
 use crate::config::Config;
 use crate::control;
@@ -59,7 +59,7 @@ const PANICS_PER_SECOND: f64 = 12.0;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DemoArgs {
     /// Stop after this time, such as 30s or 5m [default: run until Ctrl-C].
-    #[arg(long = "for", value_name = "DURATION", value_parser = span::parse)]
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration::parse)]
     duration: Option<Duration>,
     /// Sessions to establish per second.
     #[arg(long, value_name = "N", default_value_t = 200.0, value_parser = load::parse_rate)]
@@ -295,7 +295,7 @@ fn announce(args: &DemoArgs, running: &RunningNode, output: &mut Output) -> CliR
         true => String::new(),
         false => format!(" --control {}", running.control.display()),
     };
-    let read = format!("ask tools/files#read '{{\"path\": \"{}\"}}'", folder::NOTE);
+    let read = format!("ask tools/files#read '{{\"path\": \"{}\"}}'", dir::NOTE);
     let run = r#"ask tools/code#execute '{"code": "6 * 7"}'"#;
     let width = program.len() + at.len() + read.len().max(run.len()) + 3;
     for (command, what) in [

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use strowger::{Address, Payload};
 use strowger_gateway::{Client, ClientError, ContentType, FaultCode};
 
+use crate::command::duration;
 use crate::command::observe::printable_lines;
 use crate::command::signals::ShutdownSignals;
-use crate::command::span;
 use crate::control::{ControlArgs, block_on, client_failure};
 use crate::exit::{CliResult, Failure};
 use crate::output::{Output, TextStyle};
@@ -109,7 +109,7 @@ pub(crate) struct SubArgs {
 
 /// Parses a deadline that can be sent.
 fn parse_deadline(text: &str) -> Result<Duration, String> {
-    let deadline = span::parse(text).map_err(|error| error.to_string())?;
+    let deadline = duration::parse(text).map_err(|error| error.to_string())?;
     match u32::try_from(deadline.as_millis()) {
         Ok(1..) => Ok(deadline),
         _ => Err(ClientError::Deadline(deadline).to_string()),

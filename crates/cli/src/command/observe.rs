@@ -1,9 +1,9 @@
 //! `strowger tree`, `ps`, `inspect`, `trace`, `logs` and `kill`: a running node, seen from outside.
 
-mod branches;
 mod details;
 mod logs;
 mod trace;
+mod tree;
 
 use std::time::Duration;
 
@@ -124,7 +124,7 @@ pub(crate) fn tree(args: &TreeArgs, output: &mut Output) -> CliResult {
         rows.push(row);
         Ok(())
     })?;
-    branches::print(&rows, output)
+    tree::print(&rows, output)
 }
 
 pub(crate) fn ps(args: &PsArgs, output: &mut Output) -> CliResult {

@@ -1,8 +1,8 @@
 //! `strowger top`: the busiest actors of a running node, live.
 
 mod draw;
-mod reading;
 mod screen;
+mod snapshot;
 mod view;
 
 use std::io::{IsTerminal, stdout};
@@ -13,12 +13,12 @@ use strowger_gateway::{Client, ClientError};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
 
-use self::reading::TopSnapshot;
 use self::screen::{KeyInput, Screen};
+use self::snapshot::TopSnapshot;
 use self::view::{KeyOutcome, Sort, View};
+use super::duration;
 use super::observe::printable;
 use super::signals::ShutdownSignals;
-use super::span;
 use crate::control::{ControlArgs, block_on, client_failure};
 use crate::exit::{CliResult, Failure};
 use crate::output::{Output, Table};
@@ -58,7 +58,7 @@ pub(crate) struct TopArgs {
     #[arg(long, value_name = "N", default_value_t = 100)]
     limit: u64,
     /// Interval between readings, at least 100ms.
-    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = span::parse)]
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration::parse)]
     every: Duration,
     /// Print one reading as a table and exit.
     #[arg(long)]
@@ -134,7 +134,7 @@ fn table(snapshot: &TopSnapshot, output: &mut Output) -> CliResult {
         table.row([
             path,
             row.mailbox_text(),
-            reading::number(row.rate),
+            snapshot::number(row.rate),
             row.load_text(),
             row.memory_text(),
             row.restarts.to_string(),

@@ -26,7 +26,7 @@ mod deployment;
 mod export;
 mod forward;
 mod memory;
-mod method;
+mod methods;
 mod stats;
 
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ use strowger_wasm::{
 };
 
 use self::deployment::{Deployment, Deployments};
-pub(super) use self::method::register;
+pub(super) use self::methods::register;
 pub(super) use self::stats::{LateComponents, add_health};
 use crate::component::{load_failure, read_with_manifest};
 use crate::config::{ComponentSection, Config, Embedded};

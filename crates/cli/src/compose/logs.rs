@@ -10,7 +10,7 @@ use strowger_gateway::{Answer, Fault, FaultCode, Methods};
 use tracing::Level;
 
 use super::verbs::LOGS;
-use crate::logbook::{ActorSelection, LogFilter, log_ring};
+use crate::log_ring::{ActorSelection, LogFilter, log_ring};
 
 /// Maximum time for which lines are followed.
 const MAX_FOLLOW: Duration = Duration::from_secs(3600);

@@ -1,4 +1,6 @@
-mod amounts;
+//! Unit tests of the configuration, and of its documentation.
+
+mod quantities;
 
 use std::fs;
 use std::path::Path;

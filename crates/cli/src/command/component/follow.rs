@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use strowger_gateway::{Client, ClientError};
 
+use crate::command::duration;
 use crate::command::signals::ShutdownSignals;
-use crate::command::span;
 use crate::control::{ControlArgs, block_on, client_failure};
 use crate::exit::{CliResult, Failure};
 
@@ -16,7 +16,7 @@ use crate::exit::{CliResult, Failure};
 #[derive(Debug, clap::Args)]
 pub(super) struct DeadlineArgs {
     /// Maximum time to wait; a component that is not starting by then is cancelled.
-    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = span::parse)]
+    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration::parse)]
     deadline: Duration,
     /// Show progress on standard error even if it is not a terminal.
     #[arg(long)]

@@ -5,7 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde_json::{Value, json};
 
 use super::{format_value, printable};
-use crate::command::span;
+use crate::command::duration;
 use crate::control::{ControlArgs, block_on, client_failure};
 use crate::exit::CliResult;
 use crate::output::{Output, TextStyle};
@@ -36,7 +36,7 @@ pub(crate) struct LogsArgs {
     #[arg(value_parser = ["error", "warn", "info"])]
     level: String,
     /// Keep printing new lines for this time, such as 30s.
-    #[arg(long, value_name = "DURATION", value_parser = span::parse)]
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     follow: Option<Duration>,
     /// Print JSON, one object per line, then a final one.
     #[arg(long)]

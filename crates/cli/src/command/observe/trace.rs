@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{format_value, printable};
-use crate::command::span;
+use crate::command::duration;
 use crate::control::{ControlArgs, block_on, client_failure};
 use crate::exit::CliResult;
 use crate::output::{Output, TextStyle};
@@ -33,7 +33,12 @@ pub(crate) struct TraceArgs {
     #[arg(long, value_name = "N", default_value_t = 1000)]
     max: u64,
     /// Stop after this time.
-    #[arg(long = "for", value_name = "DURATION", default_value = "30s", value_parser = span::parse)]
+    #[arg(
+        long = "for",
+        value_name = "DURATION",
+        default_value = "30s",
+        value_parser = duration::parse
+    )]
     within: Duration,
     /// Print JSON, one object per record, then a final one.
     #[arg(long)]

@@ -7,7 +7,7 @@ use strowger_pfcp::Seid;
 use strowger_pfcp_node::{AuditReport, JournalAudit, JournalError, NodeSession};
 
 use super::hex;
-use super::listing::for_each_row;
+use super::sessions::for_each_row;
 use crate::control::ControlArgs;
 use crate::exit::{CliResult, Failure};
 use crate::output::{Output, TextStyle};

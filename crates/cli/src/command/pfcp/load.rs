@@ -15,9 +15,9 @@ use strowger_pfcp_node::{
 };
 
 use super::profile::ProfileArgs;
+use crate::command::duration;
 use crate::command::latency;
 use crate::command::signals::ShutdownSignals;
-use crate::command::span;
 use crate::exit::{CliResult, Failure};
 use crate::file::read_plain;
 use crate::output::{Output, Table, TextStyle};
@@ -83,10 +83,10 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "N", default_value_t = 1000)]
     sessions: usize,
     /// Stop after this time, such as 30s or 5m [default: run until Ctrl-C].
-    #[arg(long = "for", value_name = "DURATION", value_parser = span::parse)]
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration::parse)]
     duration: Option<Duration>,
     /// Time to wait for a response before retransmitting (T1).
-    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = span::parse)]
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration::parse)]
     wait: Duration,
     /// Transmissions before a request counts as lost (N1).
     #[arg(long, value_name = "N", default_value_t = 3)]
@@ -120,7 +120,7 @@ pub(crate) struct LoadArgs {
     #[arg(long)]
     forget: bool,
     /// Silence of the node after which a heartbeat is sent; 0s disables heartbeats.
-    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = span::parse)]
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration::parse)]
     heartbeat: Duration,
     /// Print JSON, one object at the end.
     #[arg(long)]

@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use strowger_pfcp::ie::Cause;
 
-use super::listing::for_each_row;
-use crate::command::span;
+use super::sessions::for_each_row;
+use crate::command::duration;
 use crate::control::{ControlArgs, block_on, client_failure};
 use crate::exit::{CliResult, Failure};
 use crate::output::{Output, Table, TextStyle};
@@ -55,7 +55,7 @@ pub(crate) struct ReleaseArgs {
     /// Node ID of the peer.
     node: String,
     /// Maximum time to wait for the release itself [default: do not wait for it].
-    #[arg(long, value_name = "DURATION", value_parser = span::parse)]
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     within: Option<Duration>,
     /// Print JSON.
     #[arg(long)]

@@ -8,7 +8,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row as TableRow, Table};
 
-use super::reading::{self, ActorRow, TopSnapshot};
+use super::snapshot::{self, ActorRow, TopSnapshot};
 use super::view::{Sort, View};
 
 const FAINT: Style = Style::new().add_modifier(Modifier::DIM);
@@ -123,7 +123,7 @@ fn actor_row(path: &str, room: usize, row: &ActorRow) -> TableRow<'static> {
             row.mailbox_text(),
             if row.is_alarming() { ALARM } else { plain },
         ),
-        right_aligned(reading::number(row.rate), plain),
+        right_aligned(snapshot::number(row.rate), plain),
         right_aligned(row.load_text(), plain),
         right_aligned(row.memory_text(), plain),
         right_aligned(row.restarts.to_string(), plain),

@@ -2,7 +2,7 @@
 
 use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use super::reading::TopSnapshot;
+use super::snapshot::TopSnapshot;
 
 /// The figure by which actors are sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

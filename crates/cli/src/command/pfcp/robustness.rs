@@ -12,8 +12,8 @@ use strowger_pfcp_node::{
 };
 
 use super::profile::ProfileArgs;
+use crate::command::duration;
 use crate::command::pfcp::hex::Hex;
-use crate::command::span;
 use crate::exit::{CliResult, Failure};
 use crate::output::{Output, Table, TextStyle};
 
@@ -55,7 +55,7 @@ pub(crate) struct RobustnessArgs {
     #[command(flatten)]
     profile: ProfileArgs,
     /// Time to wait for a response.
-    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = span::parse)]
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration::parse)]
     wait: Duration,
     /// Sessions to hold throughout; each must accept a modification at the end.
     #[arg(long, value_name = "N", default_value_t = 10)]

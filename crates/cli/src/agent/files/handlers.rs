@@ -11,7 +11,7 @@ use strowger_tools::{
     Tree, Write, WriteMode, file_uri, shown_path,
 };
 
-use super::shown::{NameAndUri as _, describe_skipped, format_entry, format_line, format_name};
+use super::format::{NameAndUri as _, describe_skipped, format_entry, format_line, format_name};
 
 use crate::agent::roots::{RootPath, Roots};
 
