@@ -16,7 +16,7 @@ use strowger_wasm::{Host, HostLimits};
 use sandbox::{Realms, TYPESCRIPT};
 
 mod attack;
-mod doors;
+mod endpoints;
 mod escape;
 mod programs;
 #[path = "../../src/compose/sandbox.rs"]

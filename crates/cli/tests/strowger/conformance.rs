@@ -1,7 +1,7 @@
 //! The conformance suite over frames: the behaviour of a node towards a client in any language. The
 //! cases have the same names as in TypeScript.
 
-mod line;
+mod client;
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use strowger_gateway::{ContentType, Frame, Kind};
 
 use crate::running::Running;
-use line::{FrameClient, Refusal, SMALL, StreamEvent};
+use client::{FrameClient, Refusal, SMALL, StreamEvent};
 
 type Case = (&'static str, fn(&mut FrameClient));
 
@@ -165,7 +165,7 @@ fn answers(client: &mut FrameClient) {
 fn bytes_payload(client: &mut FrameClient) {
     let bytes_payload: Vec<u8> = (0..=255).collect();
     let frame = Frame::new(Kind::Call, 0).with_payload(ContentType::Bytes, bytes_payload.clone());
-    let id = client.call(line::ECHO, "echo", frame);
+    let id = client.call(client::ECHO, "echo", frame);
     let answer = client.frame(id);
     assert_eq!(
         (answer.kind, answer.content),
@@ -224,7 +224,7 @@ fn unknown_type(client: &mut FrameClient) {
 fn no_stream(client: &mut FrameClient) {
     let mut frame = ask_frame(&Value::Null);
     frame.credit = 8;
-    let id = client.call(line::ECHO, "sum", frame);
+    let id = client.call(client::ECHO, "sum", frame);
     // A call with credit is an ask if its type is not a stream; the client calls that a bad
     // request.
     let answer = client.frame(id);
@@ -286,7 +286,7 @@ fn deadline(client: &mut FrameClient) {
     let before = client.number("abandoned", &Value::Null);
     // A call that expires before its handler begins is not handled: then it is asked again.
     loop {
-        let id = client.call(line::ECHO, WAIT, ask_frame_within(30, &long_wait()));
+        let id = client.call(client::ECHO, WAIT, ask_frame_within(30, &long_wait()));
         assert_eq!(failure_code(client.answer(id)), failure("deadline", true));
         if client.number("abandoned", &Value::Null) > before {
             break;
@@ -321,7 +321,7 @@ fn cancelled_before(client: &mut FrameClient) {
 }
 
 fn message_behind_cancelled_ask(client: &mut FrameClient) {
-    let held = client.call(line::ECHO, WAIT, ask_frame_within(30, &long_wait()));
+    let held = client.call(client::ECHO, WAIT, ask_frame_within(30, &long_wait()));
     let message_behind_cancelled_ask: Vec<u32> =
         (0..10).map(|n| client.ask("echo", &json!(n))).collect();
     for (n, id) in message_behind_cancelled_ask.into_iter().enumerate() {
@@ -417,7 +417,7 @@ fn cancelled_stream(client: &mut FrameClient) {
 fn stream_deadline(client: &mut FrameClient) {
     let mut frame = ask_frame_within(30, &json!({"from": 0}));
     frame.credit = 1;
-    let id = client.call(line::ECHO, "numbers", frame);
+    let id = client.call(client::ECHO, "numbers", frame);
     let (_, why) = client.rest(id);
     assert_eq!(why.map(|why| why.code).as_deref(), Some("deadline"));
     until_no_stream_is_read(client);

@@ -23,13 +23,13 @@ const TESTED_ELSEWHERE: [(&str, i32, &str, &str); 8] = [
     (
         "run",
         130,
-        "ends.rs",
+        "forced_shutdown.rs",
         "second_signal_ends_every_node_command_at_once",
     ),
     (
         "run",
         143,
-        "ends.rs",
+        "forced_shutdown.rs",
         "second_signal_ends_every_node_command_at_once",
     ),
     (
@@ -41,7 +41,7 @@ const TESTED_ELSEWHERE: [(&str, i32, &str, &str); 8] = [
     (
         "pfcp torture",
         1,
-        "picky.rs",
+        "strict_upf.rs",
         "robustness_tests_name_what_a_strict_upf_requires",
     ),
     (

@@ -1,7 +1,7 @@
 //! Runs the blocks of a page in order, as a reader with a terminal would.
 
-mod place;
 mod process;
+mod workspace;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,8 +14,8 @@ use super::block::{self, Block, Kind, Note};
 use super::shown;
 use crate::agent::{Agent, cache};
 
-use self::place::Workspace;
 use self::process::{Background, CommandResult};
+use self::workspace::Workspace;
 
 /// The results of the blocks of a page.
 #[derive(Debug, Default)]
@@ -194,7 +194,7 @@ impl Session {
         }
         let in_background = expanded.strip_suffix('&').map(str::trim_end);
         let command = self.workspace.adapted(in_background.unwrap_or(&expanded));
-        if place::runs_a_node(&command) {
+        if workspace::runs_a_node(&command) {
             self.stop_node(line);
             match Background::start(&self.workspace, "", &command, Some("")) {
                 Ok(node) => self.node = Some(node),

@@ -7,7 +7,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::place::Workspace;
+use super::workspace::Workspace;
 
 /// The time after which a command counts as hung.
 const HANG_GUARD: Duration = Duration::from_secs(120);
