@@ -9,8 +9,8 @@ use std::process::Command;
 use crate::project::{self, Project};
 use crate::step::{self, Step};
 use crate::{
-    Outcome, bench, benches, bugs, chaos, conformance, demo, fuzz, loom, miri, mutants, simulate,
-    term, test, tidy, tools, torture,
+    Outcome, bench, benches, bugs, chaos, conformance, demo, fuzz, loom, miri, mutants, robustness,
+    simulate, term, test, tidy, tools,
 };
 use times::RunRecord;
 
@@ -175,7 +175,7 @@ fn binary_steps(project: &Project) -> [Step<'_>; 6] {
             || demo::demo(project, true),
         ),
         chaos::step(project),
-        torture::step(project),
+        robustness::step(project),
         Step::new(
             "captures",
             "strowger pfcp decode FILE --check --json",
