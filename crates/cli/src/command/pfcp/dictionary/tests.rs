@@ -1,3 +1,5 @@
+//! Unit tests of dictionary files.
+
 use strowger_pfcp::IeType;
 use strowger_pfcp::vendor::Dictionary;
 
