@@ -9,39 +9,39 @@ import (
 	"github.com/wmnsk/go-pfcp/message"
 )
 
-// one is a message that go-pfcp built, with what it says of it.
-type one struct {
+// builtMessage is a message that go-pfcp built, with the result of parsing it again.
+type builtMessage struct {
 	Octets string `json:"octets"`
-	answer
+	parsedMessage
 }
 
 var (
-	v4    = net.IPv4(192, 0, 2, 1)
-	v6    = net.ParseIP("2001:db8::1")
-	begun = time.Date(2026, time.January, 2, 3, 4, 5, 0, time.UTC)
-	mac   = net.HardwareAddr{2, 0, 0, 0, 0, 7}
+	v4        = net.IPv4(192, 0, 2, 1)
+	v6        = net.ParseIP("2001:db8::1")
+	startTime = time.Date(2026, time.January, 2, 3, 4, 5, 0, time.UTC)
+	mac       = net.HardwareAddr{2, 0, 0, 0, 0, 7}
 )
 
-// built builds a message of each type that go-pfcp has a type for.
-func built() []one {
-	var all []one
-	for _, message := range append(nodes(), sessions()...) {
-		octets := make([]byte, message.MarshalLen())
-		if err := message.MarshalTo(octets); err != nil {
+// buildMessages builds a message of each type that go-pfcp supports.
+func buildMessages() []builtMessage {
+	var all []builtMessage
+	for _, message := range append(nodeMessages(), sessionMessages()...) {
+		data := make([]byte, message.MarshalLen())
+		if err := message.MarshalTo(data); err != nil {
 			panic(err)
 		}
-		text := hex.EncodeToString(octets)
-		all = append(all, one{Octets: text, answer: parsed(text)})
+		text := hex.EncodeToString(data)
+		all = append(all, builtMessage{Octets: text, parsedMessage: parseMessage(text)})
 	}
 	return all
 }
 
-func nodes() []message.Message {
+func nodeMessages() []message.Message {
 	id := ie.NewNodeID("", "", "smf.example.org")
 	accepted := ie.NewCause(ie.CauseRequestAccepted)
 	refused := ie.NewCause(ie.CauseMandatoryIEMissing)
 	offending := ie.NewOffendingIE(ie.NodeID)
-	stamp := ie.NewRecoveryTimeStamp(begun)
+	stamp := ie.NewRecoveryTimeStamp(startTime)
 	csid := ie.NewFQCSID("192.0.2.1", 1, 2, 3)
 	peer := ie.NewRemoteGTPUPeer(0x0e, "192.0.2.1", "", 1, "access")
 	return []message.Message{
@@ -70,15 +70,15 @@ func nodes() []message.Message {
 	}
 }
 
-func sessions() []message.Message {
+func sessionMessages() []message.Message {
 	id := ie.NewNodeID("192.0.2.1", "", "")
 	accepted := ie.NewCause(ie.CauseRequestAccepted)
 	fseid := ie.NewFSEID(0x1122334455667788, v4, v6)
 	load := ie.NewLoadControlInformation(ie.NewSequenceNumber(9), ie.NewMetric(50))
 	volume := ie.NewVolumeMeasurement(0x3f, 1000, 600, 400, 10, 6, 4)
 	report := []*ie.IE{
-		ie.NewURRID(7), ie.NewURSEQN(2), ie.NewUsageReportTrigger(1, 2, 3), ie.NewStartTime(begun),
-		ie.NewEndTime(begun.Add(time.Hour)), volume, ie.NewDurationMeasurement(time.Hour),
+		ie.NewURRID(7), ie.NewURSEQN(2), ie.NewUsageReportTrigger(1, 2, 3), ie.NewStartTime(startTime),
+		ie.NewEndTime(startTime.Add(time.Hour)), volume, ie.NewDurationMeasurement(time.Hour),
 	}
 	return []message.Message{
 		message.NewSessionEstablishmentRequest(1, 0, 0, 10, 5, id, fseid, pdr(), far(), urr(), qer(), bar(),

@@ -2,7 +2,7 @@ package main
 
 import "github.com/wmnsk/go-pfcp/ie"
 
-// getters names the methods of an element that read its fields.
+// getters lists, for each element type, the methods that read its fields.
 var getters = map[uint16][]string{
 	ie.Cause:                             {"Cause"},
 	ie.SourceInterface:                   {"SourceInterface"},

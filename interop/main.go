@@ -1,4 +1,4 @@
-// Command interop shows what go-pfcp makes of messages, and makes messages of its own.
+// Command interop parses and builds PFCP messages with go-pfcp, for comparison with this project.
 //
 // It reads lines: a message in hexadecimal is parsed and answered with a line of JSON; "build" is
 // answered with a line for each message that it can build, and an empty one.
@@ -15,23 +15,23 @@ import (
 	"github.com/wmnsk/go-pfcp/message"
 )
 
-// element is what go-pfcp says of one element.
+// element is the result of parsing one information element.
 type element struct {
 	Type uint16 `json:"type"`
-	// Values are what its getters return.
+	// Values holds the results of its getters.
 	Values []string `json:"values"`
-	// Elements are those of a group.
+	// Elements holds the elements of a group.
 	Elements []element `json:"ies,omitempty"`
 	Error    string    `json:"error,omitempty"`
 }
 
-// answer is what go-pfcp says of one message.
-type answer struct {
+// parsedMessage is the result of parsing one message.
+type parsedMessage struct {
 	Name     string    `json:"name"`
 	SEID     uint64    `json:"seid"`
 	Sequence uint32    `json:"sequence"`
 	Elements []element `json:"ies"`
-	// Again is the message that marshalling what was parsed gives.
+	// Again is the parsed message, marshalled again, in hexadecimal.
 	Again string `json:"again"`
 	Error string `json:"error,omitempty"`
 }
@@ -42,13 +42,13 @@ func main() {
 	out := json.NewEncoder(os.Stdout)
 	for lines.Scan() {
 		if lines.Text() == "build" {
-			for _, one := range built() {
-				write(out, one)
+			for _, built := range buildMessages() {
+				write(out, built)
 			}
 			fmt.Println()
 			continue
 		}
-		write(out, parsed(lines.Text()))
+		write(out, parseMessage(lines.Text()))
 	}
 }
 
@@ -58,50 +58,50 @@ func write(out *json.Encoder, value any) {
 	}
 }
 
-func parsed(text string) (said answer) {
+func parseMessage(text string) (result parsedMessage) {
 	defer func() {
 		if reason := recover(); reason != nil {
-			said.Error = fmt.Sprint("panic: ", reason)
+			result.Error = fmt.Sprint("panic: ", reason)
 		}
 	}()
-	octets, err := hex.DecodeString(text)
+	data, err := hex.DecodeString(text)
 	if err != nil {
-		return answer{Error: err.Error()}
+		return parsedMessage{Error: err.Error()}
 	}
-	parsed, err := message.Parse(octets)
+	parsed, err := message.Parse(data)
 	if err != nil {
-		return answer{Error: err.Error()}
+		return parsedMessage{Error: err.Error()}
 	}
 	again := make([]byte, parsed.MarshalLen())
 	if err := parsed.MarshalTo(again); err != nil {
-		return answer{Error: err.Error()}
+		return parsedMessage{Error: err.Error()}
 	}
-	header, err := message.ParseHeader(octets)
+	header, err := message.ParseHeader(data)
 	if err != nil {
-		return answer{Error: err.Error()}
+		return parsedMessage{Error: err.Error()}
 	}
 	elements, err := ie.ParseMultiIEs(header.Payload)
 	if err != nil {
-		return answer{Error: err.Error()}
+		return parsedMessage{Error: err.Error()}
 	}
-	return answer{
+	return parsedMessage{
 		Name:     parsed.MessageTypeName(),
 		SEID:     parsed.SEID(),
 		Sequence: parsed.Sequence(),
-		Elements: described(elements),
+		Elements: describeElements(elements),
 		Again:    hex.EncodeToString(again),
 	}
 }
 
-func described(elements []*ie.IE) []element {
-	said := []element{}
-	for _, one := range elements {
-		if one.IsGrouped() {
-			said = append(said, element{Type: one.Type, Elements: described(one.ChildIEs)})
+func describeElements(elements []*ie.IE) []element {
+	described := []element{}
+	for _, item := range elements {
+		if item.IsGrouped() {
+			described = append(described, element{Type: item.Type, Elements: describeElements(item.ChildIEs)})
 		} else {
-			values, err := read(one)
-			said = append(said, element{Type: one.Type, Values: values, Error: err})
+			values, err := readFields(item)
+			described = append(described, element{Type: item.Type, Values: values, Error: err})
 		}
 	}
-	return said
+	return described
 }

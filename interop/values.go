@@ -12,27 +12,27 @@ import (
 	"github.com/wmnsk/go-pfcp/ie"
 )
 
-// The seconds from 1900 to 1970.
+// era is the number of seconds from 1900 to 1970.
 const era = 2208988800
 
-// read asks the getters of an element for its fields.
-func read(one *ie.IE) (values []string, failed string) {
+// readFields calls the getters of an element.
+func readFields(element *ie.IE) (values []string, failed string) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			failed = fmt.Sprint("panic: ", reason)
 		}
 	}()
-	for _, name := range getters[one.Type] {
-		results := reflect.ValueOf(one).MethodByName(name).Call(nil)
+	for _, name := range getters[element.Type] {
+		results := reflect.ValueOf(element).MethodByName(name).Call(nil)
 		if err, _ := results[len(results)-1].Interface().(error); err != nil {
 			return values, err.Error()
 		}
-		values = append(values, flat(results[0])...)
+		values = append(values, flatten(results[0])...)
 	}
 	return values, ""
 }
 
-// duration writes the largest of seconds, microseconds and nanoseconds that is whole.
+// duration formats a duration in the largest of seconds, microseconds and nanoseconds that divides it.
 func duration(length time.Duration) string {
 	for _, unit := range []time.Duration{time.Second, time.Microsecond} {
 		if length%unit == 0 {
@@ -42,8 +42,8 @@ func duration(length time.Duration) string {
 	return strconv.FormatInt(int64(length), 10)
 }
 
-// flat writes the numbers, texts and octets of a value, one after another.
-func flat(value reflect.Value) []string {
+// flatten formats the numbers, texts and bytes of a value, in order.
+func flatten(value reflect.Value) []string {
 	switch known := value.Interface().(type) {
 	case net.IP:
 		if known == nil {
@@ -58,7 +58,7 @@ func flat(value reflect.Value) []string {
 	case time.Duration:
 		return []string{duration(known)}
 	case time.Time:
-		// Seconds that do not fit begin again at zero.
+		// Seconds since 1900 wrap around in 32 bits.
 		return []string{strconv.FormatUint(uint64(uint32(known.Unix()+era)), 10)}
 	case []byte:
 		if known == nil {
@@ -73,20 +73,20 @@ func flat(value reflect.Value) []string {
 		if value.IsNil() {
 			return nil
 		}
-		return flat(value.Elem())
+		return flatten(value.Elem())
 	case reflect.Struct:
 		var all []string
 		for at := range value.NumField() {
 			field := value.Type().Field(at)
 			if field.IsExported() && !strings.Contains(field.Name, "Length") {
-				all = append(all, flat(value.Field(at))...)
+				all = append(all, flatten(value.Field(at))...)
 			}
 		}
 		return all
 	case reflect.Slice, reflect.Array:
 		var all []string
 		for at := range value.Len() {
-			all = append(all, flat(value.Index(at))...)
+			all = append(all, flatten(value.Index(at))...)
 		}
 		return all
 	case reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:

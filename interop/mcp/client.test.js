@@ -1,5 +1,5 @@
-// What the official client of the Model Context Protocol sees: over standard input, over HTTP, and
-// of a running node. It checks each structured answer against the schema of its tool.
+// Tests with the official client of the Model Context Protocol: over standard input, over HTTP, and
+// beside a running node. Each structured answer is checked against the schema of its tool.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -60,7 +60,7 @@ async function inFolder(run) {
 /** Closes a client, and waits for the end of the program that its transport has started. */
 async function closed(client, transport) {
   await client.close();
-  // A connection that failed is closed behind its error, and not a second time here.
+  // A failed connection has been closed with its error already.
   await Promise.race([transport.ended, sleep(GRACE, undefined, { ref: false })]);
 }
 
@@ -147,7 +147,7 @@ function engine() {
   return folder;
 }
 
-// The engine is compiled once, before anybody waits for it within a deadline.
+// Compiles the engine once, before calls with a deadline need it.
 before(
   () =>
     inFolder(({ folder }) => {
@@ -319,7 +319,7 @@ test("an agent that starts the program reaches files below its root", how, () =>
     });
   }));
 
-test("what is refused says which rule forbids it", how, () =>
+test("refusals name the rule that forbids the call", how, () =>
   inFolder(async ({ data, folder }) => {
     await withClient(onInput(["--root", data]), async ({ call }) => {
       for (const [path, rule] of [
@@ -360,7 +360,7 @@ test("a read-only root has no tools that write, and several roots have names", h
     });
   }));
 
-test("progress is told, and a call that is cancelled ends alone", how, () =>
+test("progress is reported, and cancelling a call ends only that call", how, () =>
   inFolder(async ({ data }) => {
     await withClient(onInput(["--root", data]), async ({ call }) => {
       const read = await call("read_multiple_files", {
@@ -379,7 +379,7 @@ test("progress is told, and a call that is cancelled ends alone", how, () =>
     });
   }));
 
-test("an agent that starts the program has code only if it is asked for", how, () =>
+test("code tools are enabled by their option only", how, () =>
   inFolder(async ({ data }) => {
     const more = ["--streams", "--code", "--programs", "--cache", engine()];
     await withClient(onInput(["--root", data, ...more]), async ({ names, call }) => {
@@ -394,7 +394,7 @@ test("an agent that starts the program has code only if it is asked for", how, (
     });
   }));
 
-test("a datagram is read, and octets that are none are refused", how, () =>
+test("a datagram is decoded, and invalid bytes are refused", how, () =>
   inFolder(async ({ data }) => {
     await withClient(onInput(["--root", data]), async ({ call }) => {
       const hex = "2001000c00000100006000040a0b0c0d";

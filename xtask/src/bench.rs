@@ -132,7 +132,7 @@ pub(crate) fn run(project: &Project, args: &BenchArgs) -> Outcome {
     let part = PARTS.iter().find(|part| part.name == args.part);
     let part = part.ok_or_else(|| format!("no part `{}`", args.part))?;
     let is_whole = !args.quick && args.only.is_none();
-    let mut unfinished = KeptRows::default();
+    let mut unfinished = ResumableRows::default();
     let rows = if [OBSERVE, DOCUMENTS].contains(&part.name) {
         if args.only.is_some() || args.resume {
             let name = part.name;
@@ -144,7 +144,7 @@ pub(crate) fn run(project: &Project, args: &BenchArgs) -> Outcome {
         }
     } else {
         if is_whole {
-            unfinished = KeptRows::open(project, part.name, args.resume)?;
+            unfinished = ResumableRows::open(project, part.name, args.resume)?;
         }
         measure(project, part, args, &mut unfinished)?;
         match part.pinned {
@@ -153,7 +153,7 @@ pub(crate) fn run(project: &Project, args: &BenchArgs) -> Outcome {
         }
     };
     if is_whole {
-        keep(project, part.name, &rows)?;
+        save_rows(project, part.name, &rows)?;
         unfinished.remove();
     }
     if args.json {
@@ -165,7 +165,7 @@ pub(crate) fn run(project: &Project, args: &BenchArgs) -> Outcome {
 }
 
 /// Runs the programs of a part, each as often as its rows need.
-fn measure(project: &Project, part: &Part, args: &BenchArgs, rows: &mut KeptRows) -> Outcome {
+fn measure(project: &Project, part: &Part, args: &BenchArgs, rows: &mut ResumableRows) -> Outcome {
     let pinned = part.pinned.iter().copied();
     let pinned: Vec<bool> = pinned.filter(|pinned| *pinned || !args.quick).collect();
     let passes: Vec<Option<BenchProcess>> = match pinned.as_slice() {
@@ -174,7 +174,7 @@ fn measure(project: &Project, part: &Part, args: &BenchArgs, rows: &mut KeptRows
     };
     for pass in passes {
         let done = rows.ids(pass);
-        for mut measure in programs(project, part)? {
+        for mut measure in build_programs(project, part)? {
             if args.quick {
                 measure.arg("--quick");
             }
@@ -185,7 +185,7 @@ fn measure(project: &Project, part: &Part, args: &BenchArgs, rows: &mut KeptRows
                 measure.args(["--except", done]);
             }
             measure.args(pass.iter().flat_map(|pass| pass.args()));
-            follow(&mut measure, |mut row| {
+            read_rows(&mut measure, |mut row| {
                 if let Some(pass) = pass {
                     pass.mark(&mut row);
                 }
@@ -197,7 +197,7 @@ fn measure(project: &Project, part: &Part, args: &BenchArgs, rows: &mut KeptRows
 }
 
 /// Builds the programs that measure a part, one after the other.
-fn programs(project: &Project, part: &Part) -> Result<Vec<Command>, String> {
+fn build_programs(project: &Project, part: &Part) -> Result<Vec<Command>, String> {
     if part.program == TYPESCRIPT {
         return typescript::benches(project);
     }
@@ -218,12 +218,12 @@ fn programs(project: &Project, part: &Part) -> Result<Vec<Command>, String> {
 /// The rows of a run so far. Those of a complete run are in a file, so that an interrupted run can
 /// resume.
 #[derive(Debug, Default)]
-struct KeptRows {
+struct ResumableRows {
     file: Option<PathBuf>,
     rows: Vec<Value>,
 }
 
-impl KeptRows {
+impl ResumableRows {
     fn open(project: &Project, part: &str, resume: bool) -> Result<Self, String> {
         let file = project.folder("bench")?.join(format!("{part}.jsonl"));
         if !resume {
@@ -239,7 +239,7 @@ impl KeptRows {
 
     /// Returns the ids that need not be measured again, by this process if there are several.
     fn ids(&self, pass: Option<BenchProcess>) -> Option<String> {
-        let own = |row: &&Value| pass.is_none_or(|pass| pass.measured(row));
+        let own = |row: &&Value| pass.is_none_or(|pass| pass.has_measured(row));
         let rows = self.rows.iter().filter(own);
         let mut ids: Vec<&str> = rows.filter_map(|row| row["id"].as_str()).collect();
         ids.dedup();
@@ -265,8 +265,8 @@ impl KeptRows {
 }
 
 /// Runs a program and passes on each row as soon as it is written.
-fn follow(command: &mut Command, mut each: impl FnMut(Value) -> Outcome) -> Outcome {
-    let shown = step::shown(command);
+fn read_rows(command: &mut Command, mut each: impl FnMut(Value) -> Outcome) -> Outcome {
+    let shown = step::display(command);
     let mut child = process::spawn(command.stdout(Stdio::piped()))?;
     let output = child.take_stdout()?;
     for line in BufReader::new(output).lines() {
@@ -296,21 +296,21 @@ fn parse(text: &str) -> Result<Vec<Value>, String> {
 }
 
 /// Replaces the part in `docs/performance.json` and regenerates the page and the plots.
-fn keep(project: &Project, part: &str, rows: &[Value]) -> Outcome {
+fn save_rows(project: &Project, part: &str, rows: &[Value]) -> Outcome {
     let file = project.root().join("docs/performance.json");
     let mut all: Map<String, Value> = project::read(&file)
         .ok()
         .and_then(|text| serde_json::from_str(&text).ok())
         .unwrap_or_default();
-    let run = surroundings(project, part);
+    let run = environment(project, part);
     all.insert(part.to_owned(), json!({ "run": run, "rows": rows }));
-    project::write(&file, lines_of(&all))?;
+    project::write(&file, format_results(&all))?;
     report::write(project, &all)?;
     plots::draw(project, &all)
 }
 
 /// Formats one row a line, so that a change of one figure is a change of one line.
-fn lines_of(all: &Map<String, Value>) -> String {
+fn format_results(all: &Map<String, Value>) -> String {
     let parts: Vec<String> = all
         .iter()
         .map(|(part, held)| {
@@ -327,7 +327,7 @@ fn lines_of(all: &Map<String, Value>) -> String {
 }
 
 /// Collects the machine, the date and the versions, without which the rows mean nothing.
-fn surroundings(project: &Project, part: &str) -> Value {
+fn environment(project: &Project, part: &str) -> Value {
     let said = |program: &str, args: &[&str]| {
         let mut command = Command::new(program);
         let output = process::output(command.args(args).current_dir(project.root())).ok()?;
@@ -343,7 +343,7 @@ fn surroundings(project: &Project, part: &str) -> Value {
     let lock = std::fs::read_to_string(project.root().join("bench/Cargo.lock"));
     let measured = paths(part).iter();
     let measured: Map<String, Value> = measured
-        .map(|path| ((*path).to_owned(), json!(tree(project, "HEAD", path))))
+        .map(|path| ((*path).to_owned(), json!(tree_id(project, "HEAD", path))))
         .collect();
     json!({
         "date": said("date", &["-u", "+%Y-%m-%d"]),
@@ -351,7 +351,7 @@ fn surroundings(project: &Project, part: &str) -> Value {
         "processor": processor,
         "cores": cores,
         "system": said("uname", &["-sr"]),
-        "idle": idle(),
+        "idle": idle_governor(),
         "rustc": said("rustc", &["--version"]),
         // With `-dirty` at its end, if there were changes that no commit has.
         "commit": said("git", &["describe", "--always", "--dirty", "--exclude=*"]),
@@ -372,8 +372,9 @@ fn paths(part: &str) -> &'static [&'static str] {
     part.map_or(&[], |part| part.paths)
 }
 
-/// Returns the id of a folder in a commit, which is that of its contents; `None` without either.
-fn tree(project: &Project, commit: &str, path: &str) -> Option<String> {
+/// Returns the id of a folder in a commit, which depends on its contents only; `None` if the commit
+/// or the folder does not exist.
+fn tree_id(project: &Project, commit: &str, path: &str) -> Option<String> {
     let mut git = Command::new("git");
     git.args(["rev-parse", "--verify", "--quiet"]);
     git.arg(format!("{commit}:{path}"))
@@ -389,8 +390,8 @@ pub(crate) fn changed(project: &Project, part: &str, run: &Value) -> Vec<&'stati
     let has_changed = |path: &&&str| {
         let measured = run["measured"][**path].as_str().map(str::to_owned);
         // Commits may be rewritten after a measurement; the contents of a folder keep their id.
-        let measured = measured.or_else(|| tree(project, commit, path));
-        measured.is_none() || measured != tree(project, "HEAD", path)
+        let measured = measured.or_else(|| tree_id(project, commit, path));
+        measured.is_none() || measured != tree_id(project, "HEAD", path)
     };
     paths(part).iter().filter(has_changed).copied().collect()
 }
@@ -423,7 +424,7 @@ pub(crate) fn check_age(project: &Project) -> Outcome {
 /// Returns how an idle processor of a virtual machine waits, if the system reports it. Whether the
 /// processor polls for work before it yields to the hypervisor decides the cost of waking another
 /// thread: 10 or 100 microseconds.
-fn idle() -> Option<String> {
+fn idle_governor() -> Option<String> {
     let governor = std::fs::read_to_string("/sys/devices/system/cpu/cpuidle/current_governor");
     let poll = std::fs::read_to_string("/sys/module/haltpoll/parameters/guest_halt_poll_ns");
     match (governor.ok()?.trim(), poll) {
@@ -449,19 +450,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_read_from_the_lock() {
+    fn versions_are_read_from_the_lock_file() {
         let lock = "[[package]]\nname = \"tokio\"\nversion = \"1.54.0\"\n\n[[package]]\n\
                     name = \"toml\"\nversion = \"1.2.1\"\n";
         assert_eq!(versions(lock), json!({ "tokio": "1.54.0" }));
     }
 
     #[test]
-    fn part_has_changed_unless_its_folders_have_the_same_contents() {
+    fn part_is_unchanged_while_its_folders_are() {
         let project = Project::locate().expect("the repository");
         let [_, bench] = paths("observe") else {
             panic!("two folders");
         };
-        let now = |path: &str| json!(tree(&project, "HEAD", path));
+        let now = |path: &str| json!(tree_id(&project, "HEAD", path));
         let both = json!({ "measured": { RUNTIME: now(RUNTIME), *bench: now(bench) } });
         assert_eq!(changed(&project, "observe", &both), [""; 0]);
         let one = json!({ "measured": { RUNTIME: "1234", *bench: now(bench) } });
@@ -476,11 +477,11 @@ mod tests {
     }
 
     #[test]
-    fn kept_rows_can_be_read_again() {
+    fn saved_rows_are_read_back() {
         let mut all = Map::new();
         let rows = json!([{ "id": "tell", "value": 1.5 }, { "id": "ask", "value": 2.0 }]);
         all.insert("runtime".to_owned(), json!({ "run": {}, "rows": rows }));
-        let text = lines_of(&all);
+        let text = format_results(&all);
         let again: Map<String, Value> = serde_json::from_str(&text).expect("it is JSON");
         assert_eq!(again, all);
         assert_eq!(text.lines().count(), 6, "one row a line: {text}");

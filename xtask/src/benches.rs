@@ -12,7 +12,7 @@ use crate::project::{self, Project};
 use crate::{Outcome, report, step};
 
 /// An id of each file, so that a file that lists nothing is noticed.
-const LISTED: &[&str] = &[
+const SAMPLE_IDS: &[&str] = &[
     "actor_spawn_single",
     "actor_state_read_access",
     "builder/far",
@@ -34,9 +34,9 @@ const FILTER: &str = "supervisor_tree_small_as_documented";
 pub(crate) fn check(project: &Project) -> Result<Option<String>, String> {
     // This checks that benchmarks list and run, not their speed.
     let unoptimized = &["--profile", "dev"];
-    let listed = step::output(&mut bench(project, unoptimized, &["--list"]))?;
-    let ids = ids(&listed);
-    let missing: Vec<&str> = LISTED
+    let listed = step::output(&mut bench_command(project, unoptimized, &["--list"]))?;
+    let ids = parse_ids(&listed);
+    let missing: Vec<&str> = SAMPLE_IDS
         .iter()
         .filter(|id| !ids.contains(id))
         .copied()
@@ -49,14 +49,18 @@ pub(crate) fn check(project: &Project) -> Result<Option<String>, String> {
         ));
     }
     let page = project::read(&project.root().join(PAGE))?;
-    let unknown = unknown(&page, &ids);
+    let unknown = unknown_ids(&page, &ids);
     if !unknown.is_empty() {
         return Err(format!(
             "the table of {PAGE} names what `cargo bench -- --list` does not: {}",
             unknown.join(", ")
         ));
     }
-    let said = step::output(&mut bench(project, unoptimized, &[FILTER, "--quick"]))?;
+    let said = step::output(&mut bench_command(
+        project,
+        unoptimized,
+        &[FILTER, "--quick"],
+    ))?;
     let figures = said.lines().filter(|line| line.contains("time:")).count();
     if figures != 1 {
         return Err(format!(
@@ -72,7 +76,7 @@ pub(crate) fn rows(project: &Project, quick: bool) -> Result<Vec<Value>, String>
     let folder = project.folder("bench")?.join("criterion");
     // Results of earlier runs may be of benchmarks that are gone.
     let _ = std::fs::remove_dir_all(&folder);
-    let mut cargo = bench(project, &["--bench", "benchmarks"], &["--noplot"]);
+    let mut cargo = bench_command(project, &["--bench", "benchmarks"], &["--noplot"]);
     cargo.args(quick.then_some("--quick"));
     step::run(cargo.env("CRITERION_HOME", &folder))?;
     let mut results = Vec::new();
@@ -83,7 +87,7 @@ pub(crate) fn rows(project: &Project, quick: bool) -> Result<Vec<Value>, String>
             Some(id) => (id, "as documented"),
             None => (&*id, "strowger"),
         };
-        // What was timed for one size stands for all.
+        // The time measured for one size represents all sizes.
         let ids = known
             .iter()
             .filter(|one| *one == id || one.split('/').next() == Some(id));
@@ -134,7 +138,7 @@ fn collect(folder: &Path, results: &mut Vec<(String, f64)>) -> Outcome {
 }
 
 /// Returns the command that runs benchmarks, with options of cargo and of criterion.
-fn bench(project: &Project, options: &[&str], args: &[&str]) -> Command {
+fn bench_command(project: &Project, options: &[&str], args: &[&str]) -> Command {
     let mut cargo = project.cargo();
     // Without the binary, which has no benchmarks and takes minutes to build.
     cargo.args([
@@ -149,7 +153,7 @@ fn bench(project: &Project, options: &[&str], args: &[&str]) -> Command {
 }
 
 /// Parses the ids from the output of criterion's `--list`.
-fn ids(listed: &str) -> Vec<&str> {
+fn parse_ids(listed: &str) -> Vec<&str> {
     let ids = listed
         .lines()
         .filter_map(|line| line.strip_suffix(": benchmark"));
@@ -158,7 +162,7 @@ fn ids(listed: &str) -> Vec<&str> {
 
 /// Returns the ids in the page's table that do not exist. `...` stands for anything, `N` for a
 /// number, and a name that begins with `/` or `...` for the end of an id.
-fn unknown<'a>(page: &'a str, ids: &[&str]) -> Vec<&'a str> {
+fn unknown_ids<'a>(page: &'a str, ids: &[&str]) -> Vec<&'a str> {
     let rows = page.lines();
     let rows = rows.skip_while(|line| !line.starts_with("| name in the documents | id here |"));
     let rows = rows.skip(2).take_while(|line| line.starts_with('|'));
@@ -191,13 +195,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn list_is_read() {
+    fn benchmark_list_is_parsed() {
         let listed = "actor_spawn_single: benchmark\nie/pdi/marshal: benchmark\n\n0 tests\n";
-        assert_eq!(ids(listed), ["actor_spawn_single", "ie/pdi/marshal"]);
+        assert_eq!(parse_ids(listed), ["actor_spawn_single", "ie/pdi/marshal"]);
     }
 
     #[test]
-    fn ids_that_the_page_makes_up_are_found() {
+    fn unknown_documented_ids_are_found() {
         let ids = [
             "message_send",
             "spawn/10",
@@ -209,9 +213,9 @@ mod tests {
                     | `message_send` | the same: there and back |\n\
                     | `other` | `spawn/N`, `/100`, `..._panic` |\n\
                     | `marshal/...` | the same, in `message_operations` |\n";
-        assert_eq!(unknown(page, &ids), [""; 0]);
+        assert_eq!(unknown_ids(page, &ids), [""; 0]);
         let page = "| name in the documents | id here |\n|---|---|\n\
                     | `message` | the same |\n| `a` | `view/...`, `/7`, `spawn/10` |\n\n`b`\n";
-        assert_eq!(unknown(page, &ids), ["message", "view/...", "/7"]);
+        assert_eq!(unknown_ids(page, &ids), ["message", "view/...", "/7"]);
     }
 }

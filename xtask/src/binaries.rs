@@ -55,7 +55,7 @@ impl Binary {
     }
 
     /// Returns a command that lets another program run the binary.
-    pub(crate) fn under(&self, program: &str, args: &[&str]) -> Command {
+    pub(crate) fn run_by(&self, program: &str, args: &[&str]) -> Command {
         let mut command = Command::new(program);
         command.args(args).arg(&self.path).current_dir(&self.folder);
         command

@@ -24,12 +24,12 @@ struct BugSet {
 }
 
 /// Returns all sets.
-fn sets() -> Result<Vec<BugSet>, String> {
+fn read_sets() -> Result<Vec<BugSet>, String> {
     #[derive(Deserialize)]
-    struct Sets {
+    struct BugSets {
         set: Vec<BugSet>,
     }
-    let sets: Sets = toml::from_str(include_str!("bugs.toml"))
+    let sets: BugSets = toml::from_str(include_str!("bugs.toml"))
         .map_err(|error| format!("xtask/src/bugs.toml: {error}"))?;
     Ok(sets.set)
 }
@@ -50,7 +50,7 @@ pub(crate) struct BugsArgs {
 /// Enables each bug, or those named by `args`, and reports which test found it.
 pub(crate) fn run(project: &Project, args: &BugsArgs) -> Outcome {
     let mut known = Vec::new();
-    for set in &sets()? {
+    for set in &read_sets()? {
         known.extend(bugs(project, set)?);
     }
     if args.list {
@@ -71,7 +71,7 @@ pub(crate) fn all(project: &Project) -> Result<Option<String>, String> {
 /// Enables the wanted bugs, or all.
 fn run_bugs(project: &Project, wanted: &[String]) -> Result<String, String> {
     let (mut count, mut missed) = (0, Vec::new());
-    for set in &sets()? {
+    for set in &read_sets()? {
         let mut bugs = bugs(project, set)?;
         bugs.retain(|bug| wanted.is_empty() || wanted.contains(bug));
         if !bugs.is_empty() {
@@ -107,7 +107,7 @@ fn run_set(project: &Project, set: &BugSet, bugs: &[String]) -> Result<Vec<Strin
             }
         }
         let by = found.as_deref().unwrap_or("nothing");
-        let took = term::human(begun.elapsed());
+        let took = term::format_duration(begun.elapsed());
         term::note(&format!("  {bug:<28} {took:>8}  found by {by}"));
         if found.is_none() {
             missed.push(bug.clone());
@@ -219,9 +219,9 @@ fn run_tests(
     if output.status.success() {
         return Ok(BinaryResult::Passed);
     }
-    let said = String::from_utf8_lossy(&output.stdout);
-    let failed = failures(&said);
-    let seed = said
+    let output_text = String::from_utf8_lossy(&output.stdout);
+    let failed = failed_tests(&output_text);
+    let seed = output_text
         .lines()
         .find_map(|line| line.split_once(" fails; replay it"));
     let found = seed
@@ -232,8 +232,8 @@ fn run_tests(
 }
 
 /// Returns the failed tests.
-fn failures(said: &str) -> Vec<String> {
-    let failed = said
+fn failed_tests(output_text: &str) -> Vec<String> {
+    let failed = output_text
         .lines()
         .filter_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... FAILED"));
     failed.map(str::to_owned).collect()
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_on_the_real_clock_counts_when_the_test_fails_again() {
+    fn real_clock_failure_counts_only_if_repeated() {
         let found = Some("one".to_owned());
         let twice = judged(true, vec![failed("one"), failed("one")]);
         assert_eq!(twice, (found.clone(), vec!["one".to_owned()]));
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_does_not_end_finds_nothing() {
+    fn timed_out_run_finds_nothing() {
         for is_real in [false, true] {
             assert_eq!(judged(is_real, vec![BinaryResult::TimedOut]).0, None);
             assert_eq!(judged(is_real, vec![BinaryResult::Passed]).0, None);
@@ -306,8 +306,8 @@ mod tests {
     }
 
     #[test]
-    fn the_test_that_is_aimed_at_a_bug_comes_first() {
-        let sets = sets().expect("they are described");
+    fn aimed_test_runs_first() {
+        let sets = read_sets().expect("they are described");
         let set = &sets[1];
         let (bug, aim) = set.aimed.iter().next().expect("one is aimed at");
         let (binary, test) = aim.split_once(' ').expect("a test follows");
@@ -320,9 +320,9 @@ mod tests {
     }
 
     #[test]
-    fn aims_are_at_bugs_that_there_are() {
+    fn aimed_bugs_exist() {
         let project = Project::locate().expect("the repository");
-        for set in sets().expect("they are described") {
+        for set in read_sets().expect("they are described") {
             let known = bugs(&project, &set).expect("the sources list them");
             for (bug, aim) in &set.aimed {
                 assert!(known.contains(bug), "{bug}");
@@ -336,13 +336,13 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_named() {
-        let said = "test a::b ... ok\ntest a::c ... FAILED\ntest d ... FAILED\n";
-        assert_eq!(failures(said), ["a::c", "d"]);
+    fn failed_tests_are_named() {
+        let output_text = "test a::b ... ok\ntest a::c ... FAILED\ntest d ... FAILED\n";
+        assert_eq!(failed_tests(output_text), ["a::c", "d"]);
     }
 
     #[test]
-    fn bugs_are_the_variants() {
+    fn bugs_are_the_enum_variants() {
         let text = "//! bugs\nstrowger_seeded_bug::bugs! {\n    /// One.\n    One,\n    Two,\n}\n\
                     fn x() {}\n";
         assert_eq!(variants(text), ["One", "Two"]);

@@ -1,4 +1,4 @@
-//! `cargo xtask chaos`: kills a node with -9 again and again, and audits what it has afterwards.
+//! `cargo xtask chaos`: kills a node with SIGKILL again and again, and audits its state afterwards.
 //!
 //! ```text
 //!   load ── asks ──▶ node ── kill -9 at a random point, also while it recovers or compacts
@@ -67,7 +67,7 @@ pub(crate) fn run(project: &Project, plan: &ChaosArgs) -> Outcome {
     if plan.run.background {
         return step::background(project.root(), &project.folder("chaos")?);
     }
-    let tally = all(project, plan)?;
+    let tally = run_all(project, plan)?;
     term::note(&tally.text());
     if plan.run.json {
         term::line(&json!(tally).to_string());
@@ -83,7 +83,7 @@ pub(crate) fn step(project: &Project) -> Step<'_> {
             seed: 1,
             run: LongRunArgs::default(),
         };
-        let tally = all(project, &plan)?;
+        let tally = run_all(project, &plan)?;
         tally.verdict().map(|()| Some(tally.text()))
     })
 }
@@ -117,7 +117,7 @@ impl ChaosTally {
 
 /// Kills in rounds. An interrupted run resumes after its last round, as long as the binary is the
 /// same.
-fn all(project: &Project, plan: &ChaosArgs) -> Result<ChaosTally, String> {
+fn run_all(project: &Project, plan: &ChaosArgs) -> Result<ChaosTally, String> {
     let binary = plan.run.binary.clone().map_or_else(|| build(project), Ok)?;
     let folder = project.folder("chaos")?;
     let built = std::fs::metadata(&binary).and_then(|data| data.modified());
@@ -131,7 +131,7 @@ fn all(project: &Project, plan: &ChaosArgs) -> Result<ChaosTally, String> {
         let kills = KILLS_PER_ROUND.min(plan.kills - tally.kills);
         let mut random = Rng::with_seed(plan.seed ^ tally.kills << 32);
         let setup = ChaosSetup::new(&folder, &binary)?;
-        round(&setup, kills, &mut random, &mut tally)?;
+        run_round(&setup, kills, &mut random, &mut tally)?;
         progress.write(&tally)?;
         if tally.lost + tally.wrong > 0 {
             break;
@@ -161,7 +161,7 @@ const ROUND_KINDS: [RoundKind; 4] = [
 
 /// Performs this many kills of one kind. After each loss that the node reported, a new store is
 /// used.
-fn round(setup: &ChaosSetup, kills: u64, random: &mut Rng, tally: &mut ChaosTally) -> Outcome {
+fn run_round(setup: &ChaosSetup, kills: u64, random: &mut Rng, tally: &mut ChaosTally) -> Outcome {
     let round = usize::try_from(tally.kills / KILLS_PER_ROUND).unwrap_or_default();
     let kind = ROUND_KINDS[round % ROUND_KINDS.len()];
     let end = tally.kills + kills;
@@ -191,7 +191,7 @@ fn run_store(
         std::thread::sleep(Duration::from_millis(20 + random.u64(..230)));
         node.kill();
         tally.kills += 1;
-        load.hold()?;
+        load.pause()?;
         let said = setup.log()?.len();
         let damage = match kind {
             RoundKind::Damage => Some(Damage::inflict(&setup.store, random)?),
@@ -221,7 +221,7 @@ fn run_store(
             tally.acknowledged += acknowledged;
             return Ok(());
         }
-        load.go_on()?;
+        load.resume()?;
     }
     // The load deletes everything at its end, which the node must still know.
     let ended = load.end()?;

@@ -9,8 +9,8 @@ use std::process::Command;
 use crate::project::{self, Project};
 use crate::step::{self, Step};
 use crate::{
-    Outcome, bench, benches, bugs, chaos, conformance, demo, fuzz, loom, miri, mutants, simulate,
-    term, test, tidy, tools, torture,
+    Outcome, bench, benches, bugs, chaos, conformance, demo, fuzz, loom, miri, mutants, robustness,
+    simulate, term, test, tidy, tools,
 };
 use times::RunRecord;
 
@@ -36,14 +36,14 @@ pub(crate) struct CiArgs {
 /// Runs the everyday steps, the named ones, or with `--full` all steps.
 pub(crate) fn run(project: &Project, args: &CiArgs) -> Outcome {
     if args.list {
-        list("everyday steps", &everyday(project));
-        list("steps of --full, after these", &proofs(project));
+        list("everyday steps", &everyday_steps(project));
+        list("steps of --full, after these", &proof_steps(project));
         return Ok(());
     }
     let wanted: Vec<&str> = args.steps.iter().map(String::as_str).collect();
-    let pulled = changes::needed(project)?;
-    let mut chosen = everyday(project);
-    let proofs = proofs(project);
+    let pulled = changes::needed_steps(project)?;
+    let mut chosen = everyday_steps(project);
+    let proofs = proof_steps(project);
     let all = chosen.iter().chain(&proofs);
     let unknown = |name: &&&str| !all.clone().any(|step| step.name == **name);
     if let Some(unknown) = wanted.iter().find(unknown) {
@@ -82,14 +82,14 @@ const LINTS: [&str; 4] = ["--all-targets", "--", "-D", "warnings"];
 ///
 /// They share one build of the workspace. A step that needs a build of its own, or many minutes, is
 /// one of the [`proofs`].
-fn everyday(project: &Project) -> Vec<Step<'_>> {
+fn everyday_steps(project: &Project) -> Vec<Step<'_>> {
     let mut steps = vec![
         Step::new("fmt", "cargo fmt --all --check", || format(project)),
         Step::new("tidy", "cargo xtask tidy", || {
             tidy::run(project).map(|()| None)
         }),
     ];
-    if installed("cargo-deny") {
+    if is_installed("cargo-deny") {
         let checks = ["deny", "check", "licenses", "bans", "sources"];
         steps.push(Step::command("deny", move || cargo(project, &checks)));
     }
@@ -119,7 +119,7 @@ fn everyday(project: &Project) -> Vec<Step<'_>> {
 
 /// Returns the steps that only `--full` runs: builds of other workspaces and profiles, proofs that
 /// the proofs would notice a defect, and runs of the finished binary.
-fn proofs(project: &Project) -> Vec<Step<'_>> {
+fn proof_steps(project: &Project) -> Vec<Step<'_>> {
     let package = [
         "--workspace",
         "--exclude",
@@ -154,28 +154,28 @@ fn proofs(project: &Project) -> Vec<Step<'_>> {
             mutants::run(project, &[]).map(|()| None)
         }),
         Step::new("fuzz", "cargo xtask fuzz --for 15s", || {
-            fuzz::quick(project).map(|()| fuzz::impossible())
+            fuzz::quick(project).map(|()| fuzz::missing_requirement())
         }),
     ];
-    steps.extend(finished(project));
+    steps.extend(binary_steps(project));
     steps
 }
 
 /// Returns the steps that run the finished binary.
-fn finished(project: &Project) -> [Step<'_>; 6] {
+fn binary_steps(project: &Project) -> [Step<'_>; 6] {
     [
         Step::new(
             "demo",
-            step::shown(&demo::demo_command(project, false)),
+            step::display(&demo::demo_command(project, false)),
             || demo::demo(project, false),
         ),
         Step::new(
             "demo-chaos",
-            step::shown(&demo::demo_command(project, true)),
+            step::display(&demo::demo_command(project, true)),
             || demo::demo(project, true),
         ),
         chaos::step(project),
-        torture::step(project),
+        robustness::step(project),
         Step::new(
             "captures",
             "strowger pfcp decode FILE --check --json",
@@ -237,7 +237,7 @@ fn cargo(project: &Project, args: &[&str]) -> Command {
     command
 }
 
-fn installed(program: &str) -> bool {
+fn is_installed(program: &str) -> bool {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&paths).any(|folder: PathBuf| folder.join(program).is_file())
 }

@@ -51,23 +51,23 @@ pub(crate) fn run(project: &Project, args: &ComponentsArgs) -> Outcome {
     let strowger = chaos::build(project)?;
     let out = project.folder(GUESTS)?;
     let mut records = CompilerRecords::read(project);
-    let mut compilers = Compilers::default();
+    let mut compilers = FoundCompilers::default();
     let mut differ = Vec::new();
     for name in chosen {
         let (built, compiler) = compilers.build(project, &strowger, &name, &out)?;
-        let fixture = project.root().join(FIXTURES).join(wasm(&name));
+        let fixture = project.root().join(FIXTURES).join(wasm_file(&name));
         let (new, old) = (read(&built)?, fs::read(&fixture).ok());
-        let octets = new.len();
+        let bytes = new.len();
         let found = match &old {
             Some(old) if *old == new => "as the fixture".to_owned(),
             Some(old) => {
                 let at = new.iter().zip(old).take_while(|(new, old)| new == old);
                 let (at, old) = (at.count(), old.len());
-                format!("differs from the fixture of {old} octets, from octet {at} on")
+                format!("differs from the fixture of {old} bytes, from byte {at} on")
             }
             None => "has no fixture".to_owned(),
         };
-        term::line(&format!("{name:<12} {octets:>9} octets  {found}"));
+        term::line(&format!("{name:<12} {bytes:>9} bytes  {found}"));
         if save {
             project::write(&fixture, &new)?;
             records.0.insert(name, compiler);
@@ -82,7 +82,7 @@ pub(crate) fn run(project: &Project, args: &ComponentsArgs) -> Outcome {
     }
     if save {
         records.write(project)?;
-        return sums(project);
+        return write_sums(project);
     }
     if differ.is_empty() {
         return Ok(());
@@ -101,7 +101,7 @@ fn guests(project: &Project) -> Result<Vec<String>, String> {
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
             continue;
         };
-        let fixture = project.root().join(FIXTURES).join(wasm(name));
+        let fixture = project.root().join(FIXTURES).join(wasm_file(name));
         if path.join(format!("{name}.toml")).is_file() || fixture.is_file() {
             names.push(name.to_owned());
         }
@@ -112,12 +112,12 @@ fn guests(project: &Project) -> Result<Vec<String>, String> {
 
 /// The compilers found so far: building one guest needs only one of them.
 #[derive(Default)]
-struct Compilers {
+struct FoundCompilers {
     rust: Option<Rust>,
     c: Option<C>,
 }
 
-impl Compilers {
+impl FoundCompilers {
     /// Builds a guest, and returns its path and the version of the compiler.
     fn build(
         &mut self,
@@ -127,7 +127,7 @@ impl Compilers {
         out: &Path,
     ) -> Result<(PathBuf, String), String> {
         let from = project.root().join(GUESTS).join(name);
-        let built = out.join(wasm(name));
+        let built = out.join(wasm_file(name));
         let mut wrap = Command::new(strowger);
         wrap.args(["component", "build", "--out"]).arg(&built);
         if from.join("Cargo.toml").is_file() {
@@ -147,7 +147,7 @@ impl Compilers {
         let c = self.c.insert(c);
         let module = out.join(format!("{name}.core.wasm"));
         let mut script = Command::new(from.join("build.sh"));
-        c.tell(&mut script);
+        c.set_environment(&mut script);
         script.env("WORK", out.join("quickjs"));
         step::run(script.arg(&module))?;
         step::output(wrap.arg(&module))?;
@@ -180,7 +180,7 @@ impl CompilerRecords {
 }
 
 /// Writes the hashes of all fixtures to a file.
-fn sums(project: &Project) -> Outcome {
+fn write_sums(project: &Project) -> Outcome {
     let folder = project.root().join(FIXTURES);
     let files = fs::read_dir(&folder).map_err(|error| failed(&folder, &error))?;
     let names = files.filter_map(|file| file.ok()?.file_name().into_string().ok());
@@ -192,7 +192,7 @@ fn sums(project: &Project) -> Outcome {
     project::write(&file, sums)
 }
 
-fn wasm(name: &str) -> String {
+fn wasm_file(name: &str) -> String {
     format!("{name}.wasm")
 }
 
@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn compilers_are_written_as_they_are_read() {
+    fn compiler_records_round_trip() {
         let text = "echo: rustc 1\nupper: clang 2: 3\n";
         let mut records = CompilerRecords::parse(text);
         assert_eq!(records.0["upper"], "clang 2: 3");

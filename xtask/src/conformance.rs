@@ -67,8 +67,8 @@ pub(crate) struct ConformanceArgs {
 
 /// Runs the proving tests and writes the page, or only checks whether it is current.
 pub(crate) fn run(project: &Project, check: bool) -> Outcome {
-    let folder = prove(project)?;
-    let page = compose(&ConformanceRows::read(&folder)?);
+    let folder = run_proofs(project)?;
+    let page = render_page(&ConformanceRows::read(&folder)?);
     let path = project.root().join(PAGE);
     if !check {
         project::write(&path, page)?;
@@ -84,7 +84,7 @@ pub(crate) fn run(project: &Project, check: bool) -> Outcome {
 }
 
 /// Runs the tests. Ends with the first failure.
-fn prove(project: &Project) -> Result<PathBuf, String> {
+fn run_proofs(project: &Project) -> Result<PathBuf, String> {
     let folder = project.target().join("conformance");
     if folder.exists() {
         let emptied = fs::remove_dir_all(&folder);
@@ -119,7 +119,10 @@ impl ConformanceRows {
             let [what, number, name, clause] = line.split('\t').collect::<Vec<_>>()[..] else {
                 return Err(format!("rows.tsv: `{line}` has not four columns"));
             };
-            rows.insert(key(what, number)?, (name.to_owned(), clause.to_owned()));
+            rows.insert(
+                parse_key(what, number)?,
+                (name.to_owned(), clause.to_owned()),
+            );
         }
         let mut proved = BTreeMap::new();
         for (proof, _) in PROOFS {
@@ -128,7 +131,7 @@ impl ConformanceRows {
                 let (what, number) = line
                     .split_once('\t')
                     .ok_or_else(|| format!("{proof}.tsv: `{line}` has not two columns"))?;
-                let key = key(what, number)?;
+                let key = parse_key(what, number)?;
                 if rows.contains_key(&key) {
                     keys.insert(key);
                 }
@@ -145,7 +148,10 @@ impl ConformanceRows {
             .filter(move |proof| self.proved[proof].contains(key))
     }
 
-    fn of<'a>(&'a self, what: &'a str) -> impl Iterator<Item = (&'a RowKey, &'a (String, String))> {
+    fn rows_of<'a>(
+        &'a self,
+        what: &'a str,
+    ) -> impl Iterator<Item = (&'a RowKey, &'a (String, String))> {
         self.rows.iter().filter(move |(key, _)| key.0 == what)
     }
 }
@@ -160,14 +166,14 @@ fn lines(folder: &Path, proof: &str) -> Result<Vec<String>, String> {
     }
 }
 
-fn key(what: &str, number: &str) -> Result<RowKey, String> {
+fn parse_key(what: &str, number: &str) -> Result<RowKey, String> {
     match number.parse() {
         Ok(number) => Ok((what.to_owned(), number)),
         Err(_) => Err(format!("`{number}` is no number of a row")),
     }
 }
 
-fn compose(found: &ConformanceRows) -> String {
+fn render_page(found: &ConformanceRows) -> String {
     let mut page = String::from(
         "# PFCP: what is proved of each message and element\n\n\
          Computed by `cargo xtask conformance` from what tests compared and found right; the \
@@ -175,7 +181,7 @@ fn compose(found: &ConformanceRows) -> String {
          |---|---|--:|--:|\n",
     );
     let mut row = |proof: &str, holds: &str, counts: &dyn Fn(&RowKey) -> bool| {
-        let of = |what| found.of(what).filter(|(key, _)| counts(key)).count();
+        let of = |what| found.rows_of(what).filter(|(key, _)| counts(key)).count();
         let (messages, elements) = (of("message"), of("ie"));
         let _ = writeln!(page, "| {proof} | {holds} | {messages} | {elements} |");
     };
@@ -188,16 +194,16 @@ fn compose(found: &ConformanceRows) -> String {
     });
     row("there are", "", &|_| true);
     page.push('\n');
-    unproved(found, &mut page);
+    write_unproved(found, &mut page);
     for (title, what) in [("Messages", "message"), ("Elements", "ie")] {
-        table(found, title, what, &mut page);
+        write_table(found, title, what, &mut page);
     }
     page.truncate(page.trim_end().len() + 1);
     page
 }
 
-/// Lists what no other stack has confirmed, and what nothing has.
-fn unproved(found: &ConformanceRows, page: &mut String) {
+/// Lists the rows that no other stack has confirmed, and those without any proof.
+fn write_unproved(found: &ConformanceRows, page: &mut String) {
     let named = |wanted: fn(bool, bool) -> bool| {
         let fits = |key: &RowKey| {
             let is_proved = found.proofs(key).next().is_some();
@@ -221,7 +227,7 @@ fn unproved(found: &ConformanceRows, page: &mut String) {
     );
 }
 
-fn table(found: &ConformanceRows, title: &str, what: &str, page: &mut String) {
+fn write_table(found: &ConformanceRows, title: &str, what: &str, page: &mut String) {
     let heads: String = PROOFS
         .iter()
         .map(|(proof, _)| format!(" {proof} |"))
@@ -231,7 +237,7 @@ fn table(found: &ConformanceRows, title: &str, what: &str, page: &mut String) {
         page,
         "## {title}\n\n| Number | Name | TS 29.244 |{heads}\n|--:|---|---|{marks}"
     );
-    for (key, (name, clause)) in found.of(what) {
+    for (key, (name, clause)) in found.rows_of(what) {
         let _ = write!(page, "| {} | {name} | {clause} |", key.1);
         for (proof, _) in PROOFS {
             let is_proved = found.proved[proof].contains(key);
@@ -247,14 +253,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn proofs_are_counted_and_marked_and_lacking_ones_are_named() {
+    fn page_counts_proofs_and_lists_missing_ones() {
         let key = |what: &str, number| (what.to_owned(), number);
         let row =
             |what, number, name: &str| (key(what, number), (name.to_owned(), "8.2.1".to_owned()));
         let mut proved = BTreeMap::from(PROOFS.map(|(proof, _)| (proof, BTreeSet::new())));
         proved.insert("vector", BTreeSet::from([key("ie", 19)]));
         proved.insert(OURS, BTreeSet::from([key("ie", 19), key("ie", 20)]));
-        let page = compose(&ConformanceRows {
+        let page = render_page(&ConformanceRows {
             rows: BTreeMap::from([
                 row("message", 1, "Heartbeat Request"),
                 row("ie", 19, "Cause"),

@@ -8,10 +8,10 @@ use crate::project::{self, Project};
 use crate::step;
 
 /// Number of sessions that the demo holds by default.
-const HELD: u64 = 1000;
+const HELD_SESSIONS: u64 = 1000;
 /// Number of panics below which ten seconds of chaos prove nothing, however slow the machine is; on
 /// a quiet one there are 120.
-const PANICS: u64 = 20;
+const MIN_PANICS: u64 = 20;
 
 /// Returns a command that runs the binary in the profile that the README names.
 fn strowger(project: &Project, args: &[&str]) -> Command {
@@ -43,8 +43,8 @@ pub(crate) fn demo(project: &Project, chaos: bool) -> Result<Option<String>, Str
     let (held, rejected, lost) = (figure("held")?, figure("rejected")?, figure("lost")?);
     let restarts = figure("restarts")?;
     let mut wrong = Vec::new();
-    if !chaos && held != HELD {
-        wrong.push(format!("held {held}, not {HELD}"));
+    if !chaos && held != HELD_SESSIONS {
+        wrong.push(format!("held {held}, not {HELD_SESSIONS}"));
     }
     if !chaos && rejected != 0 {
         wrong.push(format!("rejected {rejected}, not 0"));
@@ -54,8 +54,8 @@ pub(crate) fn demo(project: &Project, chaos: bool) -> Result<Option<String>, Str
     }
     if chaos {
         let panics = figure("panics")?;
-        if panics < PANICS {
-            wrong.push(format!("panics {panics}, not at least {PANICS}"));
+        if panics < MIN_PANICS {
+            wrong.push(format!("panics {panics}, not at least {MIN_PANICS}"));
         }
         // A session that panics while it is being deleted is not restarted.
         if restarts < panics * 9 / 10 {

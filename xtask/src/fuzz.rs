@@ -17,12 +17,12 @@ const MESSAGES: &str = "message";
 const READ_MESSAGES: [&str; 4] = ["datagram", "owned", "round_trip", "view"];
 
 /// Maximum size of an input in the repository.
-const LONGEST: u64 = 512;
+const MAX_INPUT: u64 = 512;
 
 /// The target whose seeds are the guests of the repository, and the maximum size of a guest that it
 /// takes. It runs only when it is named, because it takes minutes to build.
 const COMPONENT: &str = "component";
-const LONGEST_COMPONENT: usize = 64 << 10;
+const MAX_COMPONENT: usize = 64 << 10;
 
 /// Options of `cargo xtask fuzz`.
 #[derive(Debug, clap::Args)]
@@ -56,7 +56,7 @@ pub(crate) fn run(project: &Project, args: &FuzzArgs) -> Outcome {
         };
         return keep(project, target, name, Path::new(file));
     }
-    if let Some(reason) = impossible() {
+    if let Some(reason) = missing_requirement() {
         let left_out = format!("fuzzing left out: {reason}");
         if project::strict() {
             return Err(left_out);
@@ -95,7 +95,7 @@ pub(crate) fn quick(project: &Project) -> Outcome {
 }
 
 /// Returns the reason why this machine cannot fuzz, if there is one.
-pub(crate) fn impossible() -> Option<String> {
+pub(crate) fn missing_requirement() -> Option<String> {
     let needed = tools::need(&tools::NIGHTLY).and_then(|()| tools::need(&tools::FUZZ));
     needed.err()
 }
@@ -111,11 +111,11 @@ fn fuzz(project: &Project, target: &str, time: Duration) -> Result<String, Strin
         .args(["+nightly", "fuzz", "run"])
         .env("RUST_BACKTRACE", "0");
     if target == COMPONENT {
-        seed(project, &found)?;
+        write_seeds(project, &found)?;
         cargo.arg("--fuzz-dir").arg(fuzz.join(COMPONENT));
     }
     cargo.arg(target).arg(found);
-    let seeds = seeds(project, target);
+    let seeds = seed_folder(project, target);
     cargo.args(seeds.is_dir().then_some(seeds));
     cargo.args([
         "--",
@@ -123,21 +123,21 @@ fn fuzz(project: &Project, target: &str, time: Duration) -> Result<String, Strin
         "-timeout=5",
     ]);
     let output = process::output(&mut cargo)?;
-    let said = String::from_utf8_lossy(&output.stderr);
+    let text = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
-        term::note(&said);
+        term::note(&text);
         return Err(format!(
             "`{}` ended with {}",
-            step::shown(&cargo),
+            step::display(&cargo),
             output.status
         ));
     }
-    let done = said.lines().rev().find(|line| line.starts_with("Done "));
+    let done = text.lines().rev().find(|line| line.starts_with("Done "));
     Ok(format!("{target}: {}", done.unwrap_or("no run")))
 }
 
 /// Makes inputs from the guests: a manifest, a zero byte, and a component of limited size.
-fn seed(project: &Project, folder: &Path) -> Outcome {
+fn write_seeds(project: &Project, folder: &Path) -> Outcome {
     let fixtures = project.root().join("fixtures/components");
     let guests = project.root().join("components");
     let failed = |path: &Path| {
@@ -157,7 +157,7 @@ fn seed(project: &Project, folder: &Path) -> Outcome {
         let mut seed = std::fs::read(&manifest).map_err(failed(&manifest))?;
         seed.push(0);
         seed.extend(&bytes);
-        if bytes.len() <= LONGEST_COMPONENT {
+        if bytes.len() <= MAX_COMPONENT {
             let place = folder.join(format!("fixture-{name}"));
             std::fs::write(&place, &seed).map_err(failed(&place))?;
         }
@@ -166,7 +166,7 @@ fn seed(project: &Project, folder: &Path) -> Outcome {
 }
 
 /// Returns the folder of the repository's inputs for a target.
-fn seeds(project: &Project, target: &str) -> PathBuf {
+fn seed_folder(project: &Project, target: &str) -> PathBuf {
     let folder = if READ_MESSAGES.contains(&target) {
         MESSAGES
     } else {
@@ -182,21 +182,21 @@ fn keep(project: &Project, target: &str, name: &str, file: &Path) -> Outcome {
             "a component is a fixture or a test of crates/wasm, not an input here".to_owned(),
         );
     }
-    if !is_speaking(name) {
+    if !is_descriptive(name) {
         return Err(format!(
             "`{name}` names no content: small letters, digits and hyphens, as `repeated-element`"
         ));
     }
     let failed = |error: std::io::Error| format!("{}: {error}", file.display());
     let bytes = file.metadata().map_err(failed)?.len();
-    if bytes > LONGEST {
+    if bytes > MAX_INPUT {
         return Err(format!(
-            "{} has {bytes} bytes, at most {LONGEST} are kept: minimize it with \
+            "{} has {bytes} bytes, at most {MAX_INPUT} are kept: minimize it with \
              `cargo +nightly fuzz tmin {target} FILE`",
             file.display()
         ));
     }
-    let place = seeds(project, target).join(name);
+    let place = seed_folder(project, target).join(name);
     if place.exists() {
         return Err(format!("{} is there already", place.display()));
     }
@@ -206,7 +206,7 @@ fn keep(project: &Project, target: &str, name: &str, file: &Path) -> Outcome {
 }
 
 /// Returns whether a name has words, and is not the hash that libFuzzer gives to an input.
-fn is_speaking(name: &str) -> bool {
+fn is_descriptive(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let is_hash = name.len() >= 16 && name.chars().all(|c| c.is_ascii_hexdigit());
     name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(allowed) && !is_hash
@@ -247,11 +247,11 @@ mod tests {
 
     #[test]
     fn inputs_are_named_after_their_content() {
-        assert!(is_speaking("flags-of-six-octets"));
-        assert!(is_speaking("two"));
-        assert!(!is_speaking("da4e049b6080b50eb5f34a19d4ad942b0b6b696d"));
-        assert!(!is_speaking("../view"));
-        assert!(!is_speaking("Two"));
-        assert!(!is_speaking(""));
+        assert!(is_descriptive("flags-of-six-octets"));
+        assert!(is_descriptive("two"));
+        assert!(!is_descriptive("da4e049b6080b50eb5f34a19d4ad942b0b6b696d"));
+        assert!(!is_descriptive("../view"));
+        assert!(!is_descriptive("Two"));
+        assert!(!is_descriptive(""));
     }
 }

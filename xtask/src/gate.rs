@@ -27,7 +27,7 @@ const ROWS: &[(&str, u64, f64)] = &[
 ];
 
 /// The permitted difference of the memory of an idle actor.
-const HEAP: (&str, f64) = ("heap_per_idle_actor", 0.10);
+const HEAP_ROW: (&str, f64) = ("heap_per_idle_actor", 0.10);
 
 /// Options of `cargo xtask gate`.
 #[derive(Debug, clap::Args)]
@@ -54,7 +54,7 @@ pub(crate) fn run(project: &Project, save: bool) -> Outcome {
         .trim()
         .parse()
         .map_err(|_| format!("`gate heap` printed `{bytes}`"))?;
-    counts.insert(HEAP.0.to_owned(), json!(bytes));
+    counts.insert(HEAP_ROW.0.to_owned(), json!(bytes));
     let file = project.root().join("bench/gate.json");
     let now = json!({ "rustc": rustc()?, "processor": std::env::consts::ARCH, "counts": counts });
     if save {
@@ -137,7 +137,7 @@ fn compare(accepted: &Value, now: &Value) -> Comparison {
         "{:<22}{:>12}{:>12}{:>10}{:>10}",
         "", "accepted", "now", "change", "limit"
     ));
-    for (id, limit) in limits.chain([HEAP]) {
+    for (id, limit) in limits.chain([HEAP_ROW]) {
         let (Some(before), Some(after)) =
             (accepted["counts"][id].as_f64(), now["counts"][id].as_f64())
         else {
@@ -170,13 +170,13 @@ mod tests {
         for (id, _, _) in ROWS {
             counts.insert((*id).to_owned(), json!(100));
         }
-        counts.insert(HEAP.0.to_owned(), json!(500));
+        counts.insert(HEAP_ROW.0.to_owned(), json!(500));
         counts.insert("tell".to_owned(), json!(tell));
         json!({ "counts": counts })
     }
 
     #[test]
-    fn the_page_has_the_thresholds() {
+    fn documented_thresholds_match() {
         let page = include_str!("../../docs/benchmarking.md");
         let limit = |id: &str| ROWS.iter().find(|row| row.0 == id).expect("a row").2;
         for (what, limit) in [
@@ -185,7 +185,7 @@ mod tests {
             ("a message", limit("ask")),
             ("a message", limit("hop")),
             ("supervision", limit("restart_err")),
-            ("memory", HEAP.1),
+            ("memory", HEAP_ROW.1),
         ] {
             let row = format!("| {what} | {:.0} % |", 100.0 * limit);
             assert!(page.contains(&row), "docs/benchmarking.md has no {row}");
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn accepted_count_that_the_code_left_behind_is_refused() {
+    fn stale_accepted_count_is_refused() {
         assert_eq!(compare(&counts(100), &counts(96)).verdict(), Ok(()));
         let compared = compare(&counts(100), &counts(71));
         assert_eq!(compared.stale, ["tell fell by 29.0 %"]);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn row_that_was_never_accepted_is_refused() {
+    fn row_without_an_accepted_count_is_refused() {
         let compared = compare(&json!({ "counts": {} }), &counts(100));
         assert_eq!(compared.worse.len(), ROWS.len() + 1);
         assert!(compared.verdict().is_err());

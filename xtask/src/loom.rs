@@ -27,11 +27,11 @@ const LIMIT: Duration = Duration::from_secs(1200);
 const WEAKENED_LIMIT: Duration = Duration::from_secs(120);
 
 /// The test that lists the weakenings, each in a line that begins with this word.
-const LISTING: &str = "sync::weakening::tests::each_weakening_has_a_model";
-const LISTED: &str = "weakening ";
+const LISTING_TEST: &str = "sync::weakening::tests::each_weakening_has_a_model";
+const LISTING_PREFIX: &str = "weakening ";
 
 /// The variable that names the active weakening.
-const ACTIVE: &str = "STROWGER_WEAKEN";
+const ACTIVE_VARIABLE: &str = "STROWGER_WEAKEN";
 
 /// The exit status of a test program in which a test failed.
 const FAILED: i32 = 101;
@@ -63,11 +63,11 @@ pub(crate) fn run(project: &Project, args: &LoomArgs) -> Outcome {
 /// Runs the models, and returns a phrase with the number of those that hold.
 pub(crate) fn check(project: &Project, weaken: bool) -> Result<String, String> {
     let program = build(project)?;
-    let mut models = models(&program, None);
+    let mut models = models_command(&program, None);
     models.arg("loom::");
     let output = process::output_within(&mut models, LIMIT)?;
     let output = output.ok_or_else(|| {
-        let limit = term::human(LIMIT);
+        let limit = term::format_duration(LIMIT);
         format!("the models do not end within {limit}")
     })?;
     let said = String::from_utf8_lossy(&output.stdout);
@@ -76,11 +76,11 @@ pub(crate) fn check(project: &Project, weaken: bool) -> Result<String, String> {
         term::note(&said);
         return Err(format!(
             "`{}` ended with {}",
-            step::shown(&models),
+            step::display(&models),
             output.status
         ));
     }
-    let count = passed(&said);
+    let count = passed_models(&said);
     if count == 0 {
         return Err("no model ran: is there one below crates/runtime/src?".to_owned());
     }
@@ -88,7 +88,7 @@ pub(crate) fn check(project: &Project, weaken: bool) -> Result<String, String> {
         return Ok(format!("{count} models hold"));
     }
     let all = weakenings(&program)?;
-    assert_noticed(&program, &all)?;
+    assert_detected(&program, &all)?;
     let weak = all.len();
     Ok(format!(
         "{count} models hold, and one fails for each of {weak} weakenings"
@@ -108,32 +108,32 @@ fn build(project: &Project) -> Result<Binary, String> {
 }
 
 /// Returns a command that runs models, with a weakening or without.
-fn models(program: &Binary, weakening: Option<&Weakening>) -> Command {
+fn models_command(program: &Binary, weakening: Option<&Weakening>) -> Command {
     let mut command = program.command();
     command
         .env("LOOM_MAX_PREEMPTIONS", PREEMPTIONS)
         .env("RUST_BACKTRACE", "0");
     match weakening {
-        Some(weakening) => command.env(ACTIVE, &weakening.name),
-        None => command.env_remove(ACTIVE),
+        Some(weakening) => command.env(ACTIVE_VARIABLE, &weakening.name),
+        None => command.env_remove(ACTIVE_VARIABLE),
     };
     command
 }
 
 /// Asks the test program for its weakenings.
 fn weakenings(program: &Binary) -> Result<Vec<Weakening>, String> {
-    let mut listing = models(program, None);
-    listing.args([LISTING, "--exact", "--nocapture"]);
-    let all = listed(&step::output(&mut listing)?);
+    let mut listing = models_command(program, None);
+    listing.args([LISTING_TEST, "--exact", "--nocapture"]);
+    let all = parse_listing(&step::output(&mut listing)?);
     if all.is_empty() {
-        return Err(format!("`{LISTING}` lists no weakening"));
+        return Err(format!("`{LISTING_TEST}` lists no weakening"));
     }
     Ok(all)
 }
 
-fn listed(said: &str) -> Vec<Weakening> {
+fn parse_listing(said: &str) -> Vec<Weakening> {
     let lines = said.lines().filter_map(|line| {
-        let (name, model) = line.strip_prefix(LISTED)?.split_once(' ')?;
+        let (name, model) = line.strip_prefix(LISTING_PREFIX)?.split_once(' ')?;
         Some(Weakening {
             name: name.to_owned(),
             model: model.to_owned(),
@@ -144,7 +144,7 @@ fn listed(said: &str) -> Vec<Weakening> {
 
 /// Runs the model of each weakening, as many at a time as there are processors. Returns an error
 /// unless all of them fail.
-fn assert_noticed(program: &Binary, all: &[Weakening]) -> Outcome {
+fn assert_detected(program: &Binary, all: &[Weakening]) -> Outcome {
     let workers = thread::available_parallelism().map_or(1, usize::from);
     let (left, missed) = (Mutex::new(all.iter()), Mutex::new(Vec::new()));
     thread::scope(|scope| {
@@ -152,7 +152,7 @@ fn assert_noticed(program: &Binary, all: &[Weakening]) -> Outcome {
             scope.spawn(|| {
                 let next = || left.lock().ok()?.next();
                 while let Some(weakening) = next() {
-                    let mut model = models(program, Some(weakening));
+                    let mut model = models_command(program, Some(weakening));
                     model.args([&weakening.model, "--exact", "--nocapture"]);
                     let output = process::output_within(&mut model, WEAKENED_LIMIT);
                     match output.and_then(|output| reason(weakening, output.as_ref())) {
@@ -174,14 +174,14 @@ fn assert_noticed(program: &Binary, all: &[Weakening]) -> Outcome {
 /// an error if the model did not fail.
 fn reason(weakening: &Weakening, output: Option<&Output>) -> Result<String, String> {
     let Weakening { name, model } = weakening;
-    // Loom ends a model that goes in circles, so one that is slow has noticed nothing.
+    // Loom ends a model that loops, so a timeout is no detection.
     let output = output.ok_or_else(|| {
-        let limit = term::human(WEAKENED_LIMIT);
+        let limit = term::format_duration(WEAKENED_LIMIT);
         format!("{name}: `{model}` does not end within {limit}")
     })?;
     let said = String::from_utf8_lossy(&output.stdout);
     if output.status.success() {
-        return Err(match passed(&said) {
+        return Err(match passed_models(&said) {
             0 => format!("{name}: there is no model `{model}`"),
             _ => format!("{name}: `{model}` holds without it"),
         });
@@ -210,7 +210,7 @@ fn panic_message(why: &str) -> Option<String> {
 }
 
 /// Returns the number of passed tests.
-fn passed(said: &str) -> u64 {
+fn passed_models(said: &str) -> u64 {
     let counts = said.lines().filter_map(|line| {
         let rest = line.strip_prefix("test result: ok. ")?;
         rest.split(' ').next()?.parse::<u64>().ok()
@@ -246,18 +246,21 @@ mod tests {
     #[test]
     fn models_are_counted() {
         let said = "running 3 tests\ntest result: ok. 3 passed; 0 failed; 0 ignored\n";
-        assert_eq!(passed(said), 3);
-        assert_eq!(passed("test result: FAILED. 1 passed; 1 failed\n"), 0);
+        assert_eq!(passed_models(said), 3);
+        assert_eq!(
+            passed_models("test result: FAILED. 1 passed; 1 failed\n"),
+            0
+        );
     }
 
     #[test]
     fn weakenings_are_read_from_the_listing() {
         let said = "running 1 test\n\nweakening LockAcquire lock::loom::a\ntest b ... ok\n";
-        assert_eq!(listed(said), [weakening()]);
+        assert_eq!(parse_listing(said), [weakening()]);
     }
 
     #[test]
-    fn only_a_model_that_fails_has_noticed_a_weakening() {
+    fn only_a_failing_model_detects_a_weakening() {
         let failed = "test result: FAILED. 0 passed; 1 failed; 0 ignored\n";
         let deadlock = Ok("deadlock".to_owned());
         assert_eq!(reason_in(FAILED << 8, failed, PANIC), deadlock);

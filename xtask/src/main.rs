@@ -28,6 +28,7 @@ mod plots;
 mod process;
 mod project;
 mod report;
+mod robustness;
 mod runner;
 mod setup;
 mod simulate;
@@ -37,7 +38,6 @@ mod term;
 mod test;
 mod tidy;
 mod tools;
-mod torture;
 mod typescript;
 
 use std::process::ExitCode;
@@ -109,7 +109,7 @@ enum Verb {
     /// interrupted run resumes.
     Chaos(chaos::ChaosArgs),
     /// Send malformed input to a node with a thousand sessions, and check its memory
-    Torture(torture::TortureArgs),
+    Torture(robustness::RobustnessArgs),
     /// Run the demo with --chaos while components are deployed, upgraded and removed
     ///
     /// Memory, mappings and open files must stay constant.
@@ -131,7 +131,7 @@ enum Verb {
 }
 
 /// The variable that sets the limit of a run.
-const LIMIT: &str = "XTASK_LIMIT";
+const LIMIT_VARIABLE: &str = "XTASK_LIMIT";
 
 /// Limits of whole runs, in minutes. They end what hangs: on two slow cores with empty caches, a
 /// run takes a third of its limit or less.
@@ -148,7 +148,7 @@ const LIMITS: [(&str, u64); 9] = [
 ];
 
 /// The limit of other runs, in minutes: those that take as long as their options say.
-const LONGEST: u64 = 24 * 60;
+const DEFAULT_LIMIT: u64 = 24 * 60;
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -159,18 +159,18 @@ fn main() -> ExitCode {
     let code = match (process::guard(), cli) {
         (Ok(()), None) => runner::run(&args[1..]),
         (Ok(()), Some(cli)) => {
-            let limits = limits_are_times();
-            reported(limits.and_then(|()| within_limit(verb.unwrap_or_default(), cli.verb)))
+            let limits = check_limits();
+            report(limits.and_then(|()| within_limit(verb.unwrap_or_default(), cli.verb)))
         }
-        (error, _) => reported(error),
+        (error, _) => report(error),
     };
     process::hold_if_interrupted();
     code
 }
 
 /// Checks the environment variables that set limits.
-fn limits_are_times() -> Outcome {
-    for variable in [LIMIT, step::LIMIT, runner::LIMIT] {
+fn check_limits() -> Outcome {
+    for variable in [LIMIT_VARIABLE, step::LIMIT_VARIABLE, runner::LIMIT_VARIABLE] {
         let given = std::env::var(variable).unwrap_or_default();
         if !given.is_empty() {
             duration::parse_duration(&given).map_err(|error| format!("{variable}: {error}"))?;
@@ -180,7 +180,7 @@ fn limits_are_times() -> Outcome {
 }
 
 /// Prints the error, if there is one.
-fn reported(outcome: Outcome) -> ExitCode {
+fn report(outcome: Outcome) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
@@ -192,10 +192,10 @@ fn reported(outcome: Outcome) -> ExitCode {
 
 fn within_limit(name: &str, verb: Verb) -> Outcome {
     let own = LIMITS.iter().find(|(of, _)| *of == name);
-    let minutes = own.map_or(LONGEST, |(_, minutes)| *minutes);
+    let minutes = own.map_or(DEFAULT_LIMIT, |(_, minutes)| *minutes);
     let limit = Duration::from_secs(minutes * 60);
     let what = format!("cargo xtask {name}");
-    process::within(&what, limit, LIMIT, || dispatch(verb))
+    process::within(&what, limit, LIMIT_VARIABLE, || dispatch(verb))
 }
 
 fn dispatch(verb: Verb) -> Outcome {
@@ -213,7 +213,7 @@ fn dispatch(verb: Verb) -> Outcome {
         Verb::Miri(args) => miri::run(project, &args),
         Verb::Mutants(args) => mutants::run(project, &args.options),
         Verb::Chaos(args) => chaos::run(project, &args),
-        Verb::Torture(args) => torture::run(project, args),
+        Verb::Torture(args) => robustness::run(project, args),
         Verb::Soak(args) => soak::run(project, args),
         Verb::Components(args) => components::run(project, &args),
         Verb::Bugs(args) => bugs::run(project, &args),
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn definition_of_the_verbs_is_consistent() {
+    fn command_line_is_consistent() {
         Cli::command().debug_assert();
     }
 
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn test_passes_options_on_and_has_help_of_its_own() {
+    fn test_passes_options_on_and_has_its_own_help() {
         for (line, cargo) in [
             ("test -p strowger-pfcp", &["-p", "strowger-pfcp"][..]),
             ("test -- --lib", &["--lib"]),
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_are_those_of_the_help() {
+    fn help_states_the_defaults() {
         assert!(matches!(parsed("fuzz"), Ok(Verb::Fuzz(args)) if args.time.as_secs() == 15));
         assert!(matches!(parsed("chaos"), Ok(Verb::Chaos(args)) if args.kills == 50));
         assert!(matches!(parsed("simulate --seed 7 --trace"),

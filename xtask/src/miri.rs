@@ -22,7 +22,7 @@ const UNITS: [&str; 4] = [
 
 /// Starts, restarts, kills and exits of whole actors in virtual time: only few, because an
 /// interpreter is slow.
-const LIVES: [&str; 2] = [
+const LIFECYCLE: [&str; 2] = [
     "hanging_hooks::hanging_handler",
     "hanging_hooks::hanging_dynamic_child",
 ];
@@ -60,13 +60,15 @@ pub(crate) fn check<'a>(project: &'a Project, short: bool) -> Result<String, Str
             }
             Err(missing) => term::note(&format!("left out {name}: {missing}")),
         };
-    add(&tools::MIRI, "Miri", &|| miri(project, short));
+    add(&tools::MIRI, "Miri", &|| miri_steps(project, short));
     // Miri finds more in what it runs, but is too slow for real threads.
     if !short || !tools::MIRI.is_here() {
         add(&tools::NIGHTLY, "AddressSanitizer", &|| {
             vec![asan_step(project)]
         });
-        add(&tools::VALGRIND, "valgrind", &|| vec![valgrind(project)]);
+        add(&tools::VALGRIND, "valgrind", &|| {
+            vec![valgrind_step(project)]
+        });
     }
     if ran.is_empty() && project::strict() {
         return Err("CI=true, and neither Miri nor AddressSanitizer nor valgrind".to_owned());
@@ -114,7 +116,7 @@ fn asan_step(project: &Project) -> Step<'_> {
     })
 }
 
-fn miri(project: &Project, short: bool) -> Vec<Step<'_>> {
+fn miri_steps(project: &Project, short: bool) -> Vec<Step<'_>> {
     // The tests read their seeds from the environment.
     let flags = "-Zmiri-disable-isolation";
     let step = |name, flags: String, tests: Vec<&'static str>| {
@@ -129,14 +131,14 @@ fn miri(project: &Project, short: bool) -> Vec<Step<'_>> {
             cargo
         })
     };
-    let lives = [&["--test", "behaviour", "--"][..], &LIVES].concat();
+    let lifecycle = [&["--test", "behaviour", "--"][..], &LIFECYCLE].concat();
     let mut steps = vec![
         step(
             "miri units",
             flags.to_owned(),
             [&["--lib", "--"][..], &UNITS].concat(),
         ),
-        step("miri lives", flags.to_owned(), lives),
+        step("miri lives", flags.to_owned(), lifecycle),
     ];
     if !short {
         let flags = format!("{flags} -Zmiri-ignore-leaks");
@@ -145,7 +147,7 @@ fn miri(project: &Project, short: bool) -> Vec<Step<'_>> {
     steps
 }
 
-fn valgrind(project: &Project) -> Step<'_> {
+fn valgrind_step(project: &Project) -> Step<'_> {
     Step::new("valgrind", "cargo xtask miri", || {
         let mut cargo = project.cargo();
         cargo.args(["test", "--locked", "-p", "strowger", "--lib"]);
@@ -166,7 +168,7 @@ fn under_valgrind(binary: &Binary) -> Command {
         "--errors-for-leak-kinds=definite",
         "--fair-sched=yes",
     ];
-    let mut command = binary.under("valgrind", &flags);
+    let mut command = binary.run_by("valgrind", &flags);
     match binary.name.as_str() {
         "behaviour" => command.args(BEHAVIOUR),
         "storm" => command.env("STROWGER_STORM_SEEDS", "0..5").arg(STORM),
@@ -200,7 +202,12 @@ mod tests {
         for folder in ["src", "tests"] {
             collect(&runtime.join(folder), &mut sources);
         }
-        for filter in UNITS.iter().chain(&LIVES).chain(&BEHAVIOUR).chain([&STORM]) {
+        for filter in UNITS
+            .iter()
+            .chain(&LIFECYCLE)
+            .chain(&BEHAVIOUR)
+            .chain([&STORM])
+        {
             let name = filter
                 .rsplit("::")
                 .find(|part| !part.is_empty())

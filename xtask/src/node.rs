@@ -1,4 +1,4 @@
-//! Nodes of ours that a verb starts, asks and ends.
+//! Node processes that a verb starts, queries and stops.
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
@@ -15,11 +15,11 @@ use crate::Outcome;
 use crate::process::{self, Running};
 use crate::project;
 
-/// Longest time until a node writes a line that it owes, on a busy machine.
-const LINE: Duration = Duration::from_secs(120);
+/// Maximum time until a node writes an expected line, on a busy machine.
+const LINE_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Longest time in which a node shuts down, on a busy machine.
-const END: Duration = Duration::from_secs(120);
+/// Maximum time of a shutdown, on a busy machine.
+const END_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A running node, which is ended when dropped.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(crate) struct NodeProcess {
 }
 
 impl NodeProcess {
-    /// Starts a node without waiting. What it writes to standard error is appended to a file.
+    /// Starts a node without waiting. Its standard error is appended to a file.
     pub(crate) fn start(command: &mut Command, log: &Path) -> Result<Self, String> {
         let err = File::options().append(true).create(true).open(log);
         let err = err.map_err(|error| format!("{}: {error}", log.display()))?;
@@ -58,21 +58,21 @@ impl NodeProcess {
         Ok((node, said))
     }
 
-    /// Waits for the next line that it writes, and parses it.
+    /// Waits for the next line of output, and parses it.
     pub(crate) fn object(&self) -> Result<Value, String> {
-        let line = self.lines.recv_timeout(LINE);
+        let line = self.lines.recv_timeout(LINE_TIMEOUT);
         let line = line.map_err(|error| {
             let why = match error {
-                mpsc::RecvTimeoutError::Timeout => format!("wrote nothing for {LINE:?}"),
+                mpsc::RecvTimeoutError::Timeout => format!("wrote nothing for {LINE_TIMEOUT:?}"),
                 mpsc::RecvTimeoutError::Disconnected => "ended".to_owned(),
             };
-            format!("the node {why}:\n{}", self.last_words())
+            format!("the node {why}:\n{}", self.end_of_log())
         })?;
         serde_json::from_str(&line).map_err(|error| format!("the node wrote `{line}`: {error}"))
     }
 
-    /// Returns the end of its log.
-    fn last_words(&self) -> String {
+    /// Returns the last lines of the log.
+    fn end_of_log(&self) -> String {
         let said = fs::read_to_string(&self.log).unwrap_or_default();
         let from = said.len().saturating_sub(2000);
         said.get(from..).unwrap_or(&said).to_owned()
@@ -82,7 +82,7 @@ impl NodeProcess {
         self.running.id()
     }
 
-    /// Returns its resident memory, in KiB.
+    /// Returns the resident memory of the node, in KiB.
     pub(crate) fn resident(&self) -> Result<u64, String> {
         let status = project::read(format!("/proc/{}/status", self.id()).as_ref())?;
         let size = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -90,24 +90,24 @@ impl NodeProcess {
         size.ok_or_else(|| format!("the node has no resident memory:\n{status}"))
     }
 
-    /// Fails if it has ended.
-    pub(crate) fn alive(&mut self) -> Outcome {
+    /// Returns an error if the node has exited.
+    pub(crate) fn assert_alive(&mut self) -> Outcome {
         match self.running.try_wait()? {
             None => Ok(()),
             Some(status) => Err(format!("the node has ended with {status}")),
         }
     }
 
-    /// Kills it with -9.
+    /// Kills the node with SIGKILL.
     pub(crate) fn kill(mut self) {
         self.running.kill();
     }
 
-    /// Ends it in order, and returns its status.
+    /// Shuts the node down in order with a signal, and returns its exit status.
     pub(crate) fn end(&mut self, signal: Signal) -> Result<ExitStatus, String> {
         self.running.signal(signal)?;
-        let status = self.running.wait_within(END)?;
-        status.ok_or_else(|| format!("the node does not end within {END:?}"))
+        let status = self.running.wait_within(END_TIMEOUT)?;
+        status.ok_or_else(|| format!("the node does not end within {END_TIMEOUT:?}"))
     }
 }
 
@@ -124,7 +124,7 @@ mod tests {
             .unwrap_or_default()
             .replace(':', "-");
         let folder = std::env::temp_dir().join(format!("xtask-{}-{thread}", std::process::id()));
-        fs::create_dir_all(&folder).expect("a folder of our own");
+        fs::create_dir_all(&folder).expect("a temporary folder");
         let mut command = Command::new("bash");
         command.args(["-c", script]);
         let node = NodeProcess::start(&mut command, &folder.join("log")).expect("there is bash");
@@ -132,30 +132,30 @@ mod tests {
     }
 
     #[test]
-    fn node_whose_port_is_taken_is_an_error_with_its_last_words() {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("there is a port");
+    fn failed_start_is_an_error_with_the_end_of_the_log() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let port = listener.local_addr().expect("it is bound").port();
         let begun = Instant::now();
-        // A client in the place of a node: its failure is that of a node which cannot bind.
+        // A client instead of a node: it fails like a node that cannot bind its port.
         let taken = format!("exec 3<>/dev/tcp/127.0.0.1/{port} && echo {port} taken >&2; exit 1");
         let (node, folder) = started(&taken);
         let error = node.object().expect_err("it has no port");
         assert!(error.contains("the node ended"), "{error}");
         assert!(error.contains(&format!("{port} taken")), "{error}");
-        assert!(begun.elapsed() < LINE / 2);
+        assert!(begun.elapsed() < LINE_TIMEOUT / 2);
         drop(node);
-        fs::remove_dir_all(folder).expect("it is ours");
+        fs::remove_dir_all(folder).expect("the file is accessible");
     }
 
     #[test]
-    fn node_announces_itself_and_ends_when_told() {
+    fn node_announces_itself_and_ends_on_a_signal() {
         let (mut node, folder) =
             started("trap 'exit 4' TERM; echo '{\"n4\": 1}'; while :; do sleep 0.1; done");
         assert_eq!(node.object().expect("it announces")["n4"], 1);
-        node.alive().expect("it runs");
+        node.assert_alive().expect("it runs");
         let status = node.end(Signal::TERM).expect("it ends");
         assert_eq!(status.code(), Some(4));
         drop(node);
-        fs::remove_dir_all(folder).expect("it is ours");
+        fs::remove_dir_all(folder).expect("the file is accessible");
     }
 }

@@ -14,9 +14,9 @@ use crate::{step, tools};
 const PACKAGE: &str = "strowger-bench-observe";
 
 /// The observers, besides the stats that are always kept.
-const WAYS: [&str; 6] = ["alone", "recorder", "subscriber", "events", "top", "trace"];
+const OBSERVERS: [&str; 6] = ["alone", "recorder", "subscriber", "events", "top", "trace"];
 
-const WORKS: [&str; 2] = ["tell", "ask"];
+const WORKLOADS: [&str; 2] = ["tell", "ask"];
 
 /// Runs with every observer and makes the rows.
 pub(crate) fn rows(project: &Project, quick: bool) -> Result<Vec<Value>, String> {
@@ -24,12 +24,12 @@ pub(crate) fn rows(project: &Project, quick: bool) -> Result<Vec<Value>, String>
     let counted = build(project, true)?;
     let uncounted = build(project, false)?;
     let mut rows = Vec::new();
-    for work in WORKS {
-        let bare = a_message(&uncounted, "alone", work, quick)?;
+    for work in WORKLOADS {
+        let bare = instructions_per_message(&uncounted, "alone", work, quick)?;
         rows.push(figure(&format!("without_figures/{work}"), bare));
         let mut alone = 0.0;
-        for way in WAYS {
-            let cost = a_message(&counted, way, work, quick)?;
+        for way in OBSERVERS {
+            let cost = instructions_per_message(&counted, way, work, quick)?;
             let (name, before) = match way {
                 "alone" => ("figures", bare),
                 way => (way, alone),
@@ -63,7 +63,12 @@ fn build(project: &Project, counted: bool) -> Result<PathBuf, String> {
 }
 
 /// Returns the instructions of one message.
-fn a_message(program: &Path, way: &str, work: &str, quick: bool) -> Result<f64, String> {
+fn instructions_per_message(
+    program: &Path,
+    way: &str,
+    work: &str,
+    quick: bool,
+) -> Result<f64, String> {
     // Both contain a whole number of readings by `top`.
     let (few, many) = match quick {
         true => (100_000_u32, 200_000),
@@ -93,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cost_is_a_share_of_what_was_before() {
+    fn cost_is_relative_to_the_baseline() {
         let row = share("cost_of_top/tell", 103.0, 100.0);
         assert_eq!(
             (&row["value"], &row["unit"]),

@@ -22,14 +22,14 @@ pub(crate) fn run(project: &Project) -> Outcome {
 
 /// Draws every plot that has rows.
 pub(crate) fn draw(project: &Project, all: &Map<String, Value>) -> Outcome {
-    for (name, svg) in drawings(all)? {
+    for (name, svg) in draw_all(all)? {
         project::write(&project.root().join("docs").join(name), svg)?;
         term::note(&format!("drew docs/{name}"));
     }
     Ok(())
 }
 
-fn drawings(all: &Map<String, Value>) -> Result<Vec<(&'static str, String)>, String> {
+fn draw_all(all: &Map<String, Value>) -> Result<Vec<(&'static str, String)>, String> {
     let mut drawings = Vec::new();
     if let Some(scale) = all.get("scale") {
         let note = note(scale);
@@ -167,8 +167,8 @@ mod tests {
     }
 
     #[test]
-    fn each_plot_shows_its_axes_its_subjects_and_its_origin() {
-        let drawings = drawings(&results()).expect("they are drawn");
+    fn plots_show_axes_subjects_and_origin() {
+        let drawings = draw_all(&results()).expect("they are drawn");
         let names: Vec<&str> = drawings.iter().map(|(name, _)| *name).collect();
         let expected = [
             "throughput.svg",
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_is_not_drawn() {
-        assert_eq!(drawings(&Map::new()), Ok(Vec::new()));
+    fn missing_measurements_are_not_drawn() {
+        assert_eq!(draw_all(&Map::new()), Ok(Vec::new()));
     }
 }

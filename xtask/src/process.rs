@@ -1,4 +1,4 @@
-//! Child processes, none of which outlives what started it.
+//! Child processes that do not outlive their starter.
 //!
 //! Each runs in a process group of its own, so that its descendants can be ended with it. It is
 //! ended when its handle is dropped, when a limit that [`within`] set is reached, and when this
@@ -19,12 +19,12 @@ use serde_json::Value;
 pub(crate) use self::watch::{guard, hold_if_interrupted, limit_or, on_interrupt, within};
 use crate::{step, term};
 
-/// Time in which descendants of an ended program must be gone: what it was about to end is no
-/// defect.
-const LINGER: Duration = Duration::from_secs(2);
+/// Time in which descendants of an ended program must be gone: processes that it was about to end
+/// are no defect.
+const EXIT_GRACE: Duration = Duration::from_secs(2);
 
-/// Longest pause between two looks at a child.
-const PAUSE: Duration = Duration::from_millis(20);
+/// Maximum interval between two polls of a child.
+const MAX_PAUSE: Duration = Duration::from_millis(20);
 
 /// A child process. Dropping it ends its group.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub(crate) struct Running {
 /// # Errors
 /// Returns an error if it cannot be started, or may not because its time is over.
 pub(crate) fn spawn(command: &mut Command) -> Result<Running, String> {
-    let shown = step::shown(command);
+    let shown = step::display(command);
     command.stdin(Stdio::null()).process_group(0);
     let (child, entry) = watch::start(&shown, || command.spawn())?;
     Ok(Running {
@@ -109,7 +109,7 @@ impl Running {
                 return Ok(None);
             }
             thread::sleep(pause);
-            pause = PAUSE.min(pause * 2);
+            pause = MAX_PAUSE.min(pause * 2);
         }
         self.reap().map(Some)
     }
@@ -147,7 +147,7 @@ impl Running {
             Some(limit) => self.wait_within(limit)?,
             None => Some(self.wait()?),
         };
-        // What lived on and held the pipes has been ended.
+        // Descendants that held the pipes open have been ended.
         let read = |thread: thread::JoinHandle<Vec<u8>>| thread.join().unwrap_or_default();
         let (stdout, stderr) = (read(stdout), read(stderr));
         Ok(status.map(|status| Output {
@@ -166,7 +166,7 @@ impl Running {
         sent.map_err(|error| format!("no signal to `{}`: {error}", self.shown))
     }
 
-    /// Ends the process and its descendants: SIGTERM, and SIGKILL for what is there a moment later.
+    /// Ends the process and its descendants: SIGTERM, and after a grace period SIGKILL.
     pub(crate) fn end(&mut self) {
         if self.status.is_none() {
             let group = self.pid();
@@ -179,7 +179,7 @@ impl Running {
     pub(crate) fn kill(&mut self) {
         if self.status.is_none() {
             let members = tree::members(self.pid());
-            // What has ended meanwhile needs no signal.
+            // Processes that have exited meanwhile need no signal.
             let _ = kill_process(self.pid(), Signal::KILL);
             for pid in members {
                 let _ = kill_process(pid, Signal::KILL);
@@ -252,24 +252,24 @@ fn leftovers(find: impl Fn() -> Vec<Pid>) -> Vec<String> {
         if left.is_empty() {
             return Vec::new();
         }
-        if begun.elapsed() > LINGER {
+        if begun.elapsed() > EXIT_GRACE {
             let names = left.into_iter().map(tree::name).collect();
             watch::end(find);
             return names;
         }
-        thread::sleep(PAUSE);
+        thread::sleep(MAX_PAUSE);
     }
 }
 
 /// Reads a pipe on a thread, so that a full pipe does not block the child.
 fn drain(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<Vec<u8>> {
     thread::spawn(move || {
-        let mut octets = Vec::new();
+        let mut bytes = Vec::new();
         if let Some(mut pipe) = pipe {
             // Output read before an error is still worth showing.
-            let _ended = pipe.read_to_end(&mut octets);
+            let _ended = pipe.read_to_end(&mut bytes);
         }
-        octets
+        bytes
     })
 }
 
@@ -277,8 +277,8 @@ fn drain(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<Vec<u8>
 mod tests {
     use super::*;
 
-    /// Time in which everything here ends, even on a busy machine.
-    const SOON: Duration = Duration::from_secs(30);
+    /// Time limit of every test here, even on a busy machine.
+    const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
     fn shell(script: &str) -> Command {
         let mut shell = Command::new("sh");
@@ -291,25 +291,25 @@ mod tests {
         let pid = Pid::from_raw(pid.trim().parse().expect("a number")).expect("not zero");
         let begun = Instant::now();
         while tree::is_alive(pid) {
-            if begun.elapsed() > SOON {
+            if begun.elapsed() > TEST_TIMEOUT {
                 return false;
             }
-            thread::sleep(PAUSE);
+            thread::sleep(MAX_PAUSE);
         }
         true
     }
 
     #[test]
-    fn child_that_never_ends_is_ended_with_its_descendants() {
+    fn hung_child_is_ended_with_its_descendants() {
         let begun = Instant::now();
         let mut command = shell("sleep 1000 & echo $!; wait");
-        let mut running = spawn(command.stdout(Stdio::piped())).expect("there is sh");
+        let mut running = spawn(command.stdout(Stdio::piped())).expect("sh is installed");
         let out = drain(Some(running.take_stdout().expect("piped")));
         let status = running.wait_within(Duration::from_millis(300));
         assert_eq!(status, Ok(None));
         let pid = String::from_utf8(out.join().expect("it reads")).expect("text");
         assert!(is_gone(&pid));
-        assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
+        assert!(begun.elapsed() < TEST_TIMEOUT, "{:?}", begun.elapsed());
     }
 
     #[test]
@@ -318,21 +318,21 @@ mod tests {
         let mut command = shell("trap '' TERM; while :; do sleep 1; done");
         let output = output_within(&mut command, Duration::from_millis(300));
         assert!(output.expect("it starts").is_none());
-        assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
+        assert!(begun.elapsed() < TEST_TIMEOUT, "{:?}", begun.elapsed());
     }
 
     #[test]
     fn stopped_child_is_ended() {
         let begun = Instant::now();
-        let mut running = spawn(&mut shell("kill -STOP $$; exit 0")).expect("there is sh");
+        let mut running = spawn(&mut shell("kill -STOP $$; exit 0")).expect("sh is installed");
         assert_eq!(running.wait_within(Duration::from_millis(300)), Ok(None));
-        assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
+        assert!(begun.elapsed() < TEST_TIMEOUT, "{:?}", begun.elapsed());
     }
 
     #[test]
     fn descendant_in_a_group_of_its_own_is_ended_too() {
         let mut command = shell("setsid sleep 1000 & echo $!; wait");
-        let mut running = spawn(command.stdout(Stdio::piped())).expect("there is sh");
+        let mut running = spawn(command.stdout(Stdio::piped())).expect("sh is installed");
         let out = drain(Some(running.take_stdout().expect("piped")));
         assert_eq!(running.wait_within(Duration::from_millis(300)), Ok(None));
         let pid = String::from_utf8(out.join().expect("it reads")).expect("text");
@@ -340,10 +340,10 @@ mod tests {
     }
 
     #[test]
-    fn descendant_that_holds_the_output_does_not_hold_the_caller() {
+    fn descendant_with_open_output_does_not_block_the_caller() {
         let begun = Instant::now();
         let mut running = spawn(shell("sleep 1000 & echo $!").stdout(Stdio::piped()));
-        let running = running.as_mut().expect("there is sh");
+        let running = running.as_mut().expect("sh is installed");
         let out = drain(Some(running.take_stdout().expect("piped")));
         let status = running.wait().expect("it ends");
         assert!(status.success());
@@ -354,19 +354,19 @@ mod tests {
         );
         let pid = String::from_utf8(out.join().expect("it reads")).expect("text");
         assert!(is_gone(&pid));
-        assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
+        assert!(begun.elapsed() < TEST_TIMEOUT, "{:?}", begun.elapsed());
     }
 
     #[test]
     fn dropped_child_is_ended() {
-        let running = spawn(&mut shell("sleep 1000")).expect("there is sh");
+        let running = spawn(&mut shell("sleep 1000")).expect("sh is installed");
         let pid = running.id().to_string();
         drop(running);
         assert!(is_gone(&pid));
     }
 
     #[test]
-    fn output_and_status_are_those_of_the_child() {
+    fn output_and_status_of_the_child_are_returned() {
         let output = output(&mut shell("echo out; echo err >&2; exit 3")).expect("it runs");
         assert_eq!(output.stdout, b"out\n");
         assert_eq!(output.stderr, b"err\n");

@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn run_resumes_only_where_its_mark_is_the_same() {
+    fn run_resumes_only_with_the_same_mark() {
         let name = format!("xtask-progress-{}", std::process::id());
         let progress = |mark: &str| Progress {
             file: std::env::temp_dir().join(&name),
@@ -201,7 +201,7 @@ mod tests {
         progress("a").write(&3000).expect("a file of our own");
         assert_eq!(progress("a").read::<u64>(), 3000);
         assert_eq!(progress("b").read::<u64>(), 0);
-        progress("a").remove().expect("it is there");
+        progress("a").remove().expect("it exists");
         assert_eq!(progress("a").read::<u64>(), 0);
     }
 }

@@ -14,7 +14,7 @@ const OURS: &str = "strowger";
 /// The column of figures that a document states.
 const DOCUMENT: &str = "document";
 /// The ratio below which a peer is faster, beyond noise.
-const SAME: f64 = 0.95;
+const NOISE_RATIO: f64 = 0.95;
 const SLEEPS: &str = "Times that a thread goes to sleep in one operation / processors in use";
 
 /// The contents of `bench/rows.toml`.
@@ -170,7 +170,7 @@ impl Texts {
         if let Some(name) = all.keys().find(|name| !is_known(name)) {
             return Err(format!("no part `{name}`, which docs/performance.json has"));
         }
-        let first = format!("# Performance\n\n{}\n", wrapped(&self.preface));
+        let first = format!("# Performance\n\n{}\n", wrap(&self.preface));
         let mut pages = vec![("performance.md", first)];
         for part in &self.part {
             let Some(measured) = all.get(&part.name) else {
@@ -184,13 +184,13 @@ impl Texts {
             let section = format!(
                 " {}\n\n{}{}{}\n\n{}\n{}\n{}{}",
                 part.title,
-                older(&part.name, &changed),
+                staleness_note(&part.name, &changed),
                 self.winners(&rows),
-                wrapped(&run(&measured["run"])),
-                wrapped(&format!("{} {}", part.text, machine(&rows))),
+                wrap(&describe_run(&measured["run"])),
+                wrap(&format!("{} {}", part.text, describe_machine(&rows))),
                 self.tables(&rows)?,
                 self.legend(part, &rows)?,
-                reasons(&rows)
+                list_reasons(&rows)
             );
             match &part.page {
                 Some(page) => pages.push((page, format!("#{section}"))),
@@ -202,7 +202,12 @@ impl Texts {
 
     /// Returns the tables of rows with columns of equal width.
     fn terminal(&self, rows: &[Row]) -> Result<String, String> {
-        let text = format!("{}{}\n{}", self.tables(rows)?, reasons(rows), machine(rows));
+        let text = format!(
+            "{}{}\n{}",
+            self.tables(rows)?,
+            list_reasons(rows),
+            describe_machine(rows)
+        );
         let cells = |line: &str| line.split('|').map(str::to_owned).collect::<Vec<_>>();
         let (is_row, mut widths) = (|line: &&str| line.starts_with('|'), Vec::new());
         for line in text.lines().filter(is_row) {
@@ -246,7 +251,7 @@ impl Texts {
                     ratio_cell(figures(row)).or_else(|| {
                         let ours = ours(&rows, id)?;
                         let is_one_process = says.is_empty() && row.processes.is_none();
-                        is_one_process.then_some(ratio(row.pinned.value? / ours))
+                        is_one_process.then_some(format_ratio(row.pinned.value? / ours))
                     })
                 });
             }
@@ -260,12 +265,12 @@ impl Texts {
                     DOCUMENT => document(),
                     _ => of(id, subject)?.pinned.value,
                 };
-                value.map(figure)
+                value.map(format_figure)
             });
             for (says, figures) in PLACEMENTS {
                 let title = format!("{SLEEPS}{says}");
                 text += &table(&title, &ids, "", subjects.clone(), |id, subject| {
-                    circumstances(figures(of(id, subject)?))
+                    describe_sleeps(figures(of(id, subject)?))
                 });
             }
         }
@@ -293,13 +298,16 @@ impl Texts {
                     let of_one = || Some(row.pinned.value? / ours(&rows, &row.id)?);
                     let of_one = of_one().filter(|_| row.processes.is_none());
                     let each = [row.pinned.ratio.or(of_one), row.unpinned.ratio];
-                    let each = each.into_iter().flatten().filter(|times| *times < SAME);
-                    let each: Vec<String> = each.map(ratio).collect();
+                    let each = each
+                        .into_iter()
+                        .flatten()
+                        .filter(|times| *times < NOISE_RATIO);
+                    let each: Vec<String> = each.map(format_ratio).collect();
                     (!each.is_empty()).then(|| format!("`{}` ({})", row.id, each.join(", ")))
                 });
             let won: Vec<String> = won.collect();
             if !won.is_empty() {
-                text += &item(&format!("{peer}: {}.", won.join(", ")));
+                text += &list_item(&format!("{peer}: {}.", won.join(", ")));
             }
         }
         match text.is_empty() {
@@ -319,7 +327,7 @@ impl Texts {
         }
         let described = part.row.iter().filter(|row| used.contains(&row.id));
         let mut text: String = described
-            .map(|row| item(&format!("`{}`: {}.", row.id, row.text)))
+            .map(|row| list_item(&format!("`{}`: {}.", row.id, row.text)))
             .collect();
         for Described {
             id: end,
@@ -327,7 +335,7 @@ impl Texts {
         } in &self.suffix
         {
             if !says.is_empty() && rows.iter().any(|row| row.id.ends_with(end)) {
-                text += &item(&format!("`...{end}`: {says}."));
+                text += &list_item(&format!("`...{end}`: {says}."));
             }
         }
         Ok(text)
@@ -391,7 +399,7 @@ fn table(
 }
 
 /// Says that figures are older than the code; empty if they are not.
-fn older(part: &str, changed: &[&str]) -> String {
+fn staleness_note(part: &str, changed: &[&str]) -> String {
     if changed.is_empty() {
         return String::new();
     }
@@ -401,11 +409,11 @@ fn older(part: &str, changed: &[&str]) -> String {
          measures it again.",
         changed.join(", ")
     );
-    format!("{}\n\n", wrapped(&says))
+    format!("{}\n\n", wrap(&says))
 }
 
 /// Describes the run that measured a part.
-fn run(run: &Value) -> String {
+fn describe_run(run: &Value) -> String {
     let get = |key: &str| run[key].as_str().unwrap_or("unknown");
     let versions = run["versions"].as_object().into_iter().flatten();
     let versions: Vec<String> = versions
@@ -428,7 +436,7 @@ fn run(run: &Value) -> String {
 }
 
 /// Describes the machine, from what the rows say about it.
-fn machine(rows: &[Row]) -> String {
+fn describe_machine(rows: &[Row]) -> String {
     let crossing = rows.iter().find_map(|row| row.crossing);
     let waking = rows.iter().find_map(|row| row.waking);
     let (Some(crossing), Some(waking)) = (crossing, waking) else {
@@ -443,24 +451,24 @@ fn machine(rows: &[Row]) -> String {
 
 /// Formats the ratio of several processes with its minimum and maximum.
 fn ratio_cell(figures: &Figures) -> Option<String> {
-    let [least, most] = [figures.ratio_min?, figures.ratio_max?].map(ratio);
+    let [least, most] = [figures.ratio_min?, figures.ratio_max?].map(format_ratio);
     let (least, most) = (least.trim_end_matches('x'), most.trim_end_matches('x'));
-    Some(format!("{} ({least}-{most})", ratio(figures.ratio?)))
+    Some(format!("{} ({least}-{most})", format_ratio(figures.ratio?)))
 }
 
 /// Formats how many times faster (or slower) ours is.
-fn ratio(times: f64) -> String {
+fn format_ratio(times: f64) -> String {
     let digits = usize::from(times < 10.0);
     format!("{times:.digits$}x")
 }
 
-fn figure(value: f64) -> String {
+fn format_figure(value: f64) -> String {
     let digits = usize::from(value < 100.0 && value.fract() != 0.0);
     format!("{value:.digits$}")
 }
 
 /// Formats how often a thread goes to sleep in an operation, and the number of processors in use.
-fn circumstances(figures: &Figures) -> Option<String> {
+fn describe_sleeps(figures: &Figures) -> Option<String> {
     let (sleeps, processors) = (figures.sleeps?, figures.processors?);
     let digits = match sleeps {
         ..0.0005 => 0,
@@ -471,14 +479,14 @@ fn circumstances(figures: &Figures) -> Option<String> {
 }
 
 /// Lists the reasons why subjects have no figure, each once.
-fn reasons(rows: &[Row]) -> String {
+fn list_reasons(rows: &[Row]) -> String {
     let lacking = |row: &Row| Some(format!("{}: {}", row.subject, row.reason.as_ref()?));
     let all: Vec<_> = rows.iter().map(|row| (lacking(row), &row.id)).collect();
     let mut text = String::new();
     for reason in unique(all.iter().filter_map(|(reason, _)| reason.as_deref())) {
         let ids = all.iter().filter(|(of, _)| of.as_deref() == Some(reason));
         let ids: Vec<String> = ids.map(|(_, id)| format!("`{id}`")).collect();
-        text += &item(&format!("{reason} ({}).", ids.join(", ")));
+        text += &list_item(&format!("{reason} ({}).", ids.join(", ")));
     }
     match text.is_empty() {
         true => text,
@@ -492,12 +500,12 @@ fn unique<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
 }
 
 /// Formats an item of a list.
-fn item(text: &str) -> String {
-    format!("- {}\n", wrapped(text).replace('\n', "\n  "))
+fn list_item(text: &str) -> String {
+    format!("- {}\n", wrap(text).replace('\n', "\n  "))
 }
 
 /// Wraps a paragraph to lines of at most 98 columns, so that an item of a list has 100.
-fn wrapped(paragraph: &str) -> String {
+fn wrap(paragraph: &str) -> String {
     let (mut text, mut width) = (String::new(), 0);
     for word in paragraph.split_whitespace() {
         if width + word.len() > 98 {
@@ -564,7 +572,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_comes_first_and_ratios_say_how_much_faster() {
+    fn strowger_comes_first_with_its_ratios() {
         let page = page("runtime", &rows()).expect("each row has a text");
         for text in [
             "| | to tokio |\n",
@@ -584,7 +592,7 @@ mod tests {
     }
 
     #[test]
-    fn ratio_of_several_processes_shows_how_far_they_lie_apart() {
+    fn ratio_shows_the_spread_between_processes() {
         let mut rows = rows();
         let several = json!({ "processes": 5, "ratio": 3.2, "ratio_min": 2.8, "ratio_max": 11.0,
             "sleeps": 0.25, "processors": 1.86, "crossing": 104.0, "waking": 52_400.0,
@@ -616,7 +624,7 @@ mod tests {
     }
 
     #[test]
-    fn page_begins_with_its_age_and_with_the_peers_that_win() {
+    fn page_begins_with_its_age_and_the_winning_peers() {
         let rows = json!([
             { "id": "tell", "subject": "strowger", "value": 20, "unit": "ns" },
             { "id": "tell", "subject": "tokio", "value": 10, "unit": "ns" },
@@ -639,7 +647,7 @@ mod tests {
     }
 
     #[test]
-    fn endings_and_sizes_of_an_id_are_ignored() {
+    fn suffixes_and_sizes_of_an_id_are_ignored() {
         let texts = texts("decode_typed scatter_8 tell tell_4_to_1").expect("they parse");
         for (id, row) in [
             ("decode_typed_50", Some("decode_typed")),
@@ -657,8 +665,7 @@ mod tests {
     #[test]
     fn texts_in_use_are_complete() {
         let project = Project::locate().expect("the repository");
-        let rows =
-            project::read(&project.root().join("docs/performance.json")).expect("it is there");
+        let rows = project::read(&project.root().join("docs/performance.json")).expect("it exists");
         let rows = serde_json::from_str(&rows).expect("it is JSON");
         let texts = Texts::read(&project).expect("each row has a text");
         let pages = texts.pages(&rows, |_, _| vec!["crates/runtime/src"]);

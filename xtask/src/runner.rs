@@ -14,11 +14,11 @@ use std::time::Duration;
 use crate::process;
 use crate::{step, term};
 
-/// The verb that cargo is told to call.
+/// The verb that cargo calls.
 pub(crate) const VERB: &str = "run-test";
 
 /// The variable that sets the limit of each test program.
-pub(crate) const LIMIT: &str = "XTASK_TEST_LIMIT";
+pub(crate) const LIMIT_VARIABLE: &str = "XTASK_TEST_LIMIT";
 
 /// Limits of test programs, in minutes: those that start many programs, build, or look at many
 /// seeds.
@@ -31,7 +31,7 @@ const LIMITS: [(&str, u64); 5] = [
 ];
 
 /// The limit of other test programs, in minutes. None takes a minute on two idle cores.
-const USUAL: u64 = 10;
+const DEFAULT_LIMIT: u64 = 10;
 
 /// Test programs whose tests wait more than they compute, and the number of tests that run at a
 /// time unless the caller says otherwise.
@@ -87,8 +87,8 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
 fn run_program(args: &[String]) -> Result<u8, String> {
     let (program, args) = args.split_first().ok_or("no test program is named")?;
     let program = Arc::new(TestProgram::new(program, args));
-    let limit = process::limit_or(LIMIT, program.limit());
-    // Now, because an interrupt ends all that it finds, also a program that lists.
+    let limit = process::limit_or(LIMIT_VARIABLE, program.limit());
+    // Only now, because an interrupt ends every process it finds, even one that lists tests.
     program.list();
     // Before the program starts: an interrupt that comes right after its start finds the hook.
     let interrupted = Arc::clone(&program);
@@ -102,10 +102,10 @@ fn run_program(args: &[String]) -> Result<u8, String> {
     let status = running.wait_within(limit)?;
     let mut left = running.left().to_vec();
     left.extend(process::sweep_descendants());
-    // All that could hold the pipe has been ended.
+    // Every process that could hold the pipe open has been ended.
     let _ended = reader.join();
     let Some(status) = status else {
-        let why = format!("not over after {}", term::human(limit));
+        let why = format!("not over after {}", term::format_duration(limit));
         program.report(&why);
         term::line(&program.advice());
         return Ok(1);
@@ -116,7 +116,7 @@ fn run_program(args: &[String]) -> Result<u8, String> {
         return Ok(1);
     }
     if status.code().is_none() {
-        // What interrupts this program may reach the test program first.
+        // An interrupt may reach the test program before this program.
         program.report(&format!("ended with {status}"));
     }
     Ok(status
@@ -174,7 +174,7 @@ impl TestProgram {
 
     fn limit(&self) -> Duration {
         let own = LIMITS.iter().find(|(name, _)| *name == self.name);
-        Duration::from_secs(own.map_or(USUAL, |(_, minutes)| *minutes) * 60)
+        Duration::from_secs(own.map_or(DEFAULT_LIMIT, |(_, minutes)| *minutes) * 60)
     }
 
     /// Passes the output on, and notes which tests it mentions.
@@ -182,7 +182,7 @@ impl TestProgram {
         let mut out = BufReader::new(out);
         let mut line = Vec::new();
         while out.read_until(b'\n', &mut line).unwrap_or(0) > 0 {
-            self.progress().hear(&String::from_utf8_lossy(&line));
+            self.progress().parse_line(&String::from_utf8_lossy(&line));
             let mut ours = std::io::stdout().lock();
             // A closed pipe is the reader's choice, not an error.
             let _ = ours.write_all(&line).and_then(|()| ours.flush());
@@ -214,8 +214,11 @@ impl TestProgram {
     fn advice(&self) -> String {
         let mut alone = self.command();
         alone.arg("--nocapture");
-        let alone = step::shown(&alone);
-        format!("  it was ended with all that it started; alone: {alone}; more time: {LIMIT}=1h")
+        let alone = step::display(&alone);
+        format!(
+            "  it was ended with all that it started; alone: {alone}; more time: \
+             {LIMIT_VARIABLE}=1h"
+        )
     }
 
     /// Notes the names of its tests, in the order in which they begin.
@@ -255,7 +258,7 @@ impl TestProgram {
 }
 
 impl TestProgress {
-    fn hear(&mut self, line: &str) {
+    fn parse_line(&mut self, line: &str) {
         let Some(rest) = line.trim_end().strip_prefix("test ") else {
             return;
         };
@@ -308,12 +311,12 @@ mod tests {
     }
 
     #[test]
-    fn tests_that_began_and_have_not_finished_were_running() {
+    fn unfinished_tests_count_as_running() {
         let mut progress = TestProgress::default();
-        progress.hear("running 5 tests\n");
-        progress.hear("test a ... ok\n");
-        progress.hear("test b - should panic ... ok\n");
-        progress.hear("test d ... FAILED\n");
+        progress.parse_line("running 5 tests\n");
+        progress.parse_line("test a ... ok\n");
+        progress.parse_line("test b - should panic ... ok\n");
+        progress.parse_line("test d ... FAILED\n");
         progress.listed = names(&["a", "b", "c", "d", "e", "f"]);
         assert_eq!(
             progress.unfinished(1),
@@ -323,11 +326,11 @@ mod tests {
     }
 
     #[test]
-    fn tests_that_the_harness_calls_slow_were_running() {
+    fn slow_tests_count_as_running() {
         let mut progress = TestProgress::default();
-        progress.hear("test a has been running for over 60 seconds\n");
-        progress.hear("test c has been running for over 60 seconds\n");
-        progress.hear("test a ... ignored, not here\n");
+        progress.parse_line("test a has been running for over 60 seconds\n");
+        progress.parse_line("test c has been running for over 60 seconds\n");
+        progress.parse_line("test a ... ignored, not here\n");
         progress.listed = names(&["a", "b", "c"]);
         assert_eq!(
             progress.unfinished(2),
@@ -337,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn name_and_limit_are_those_of_the_target() {
+    fn name_and_limit_follow_the_target() {
         let storm = TestProgram::new("/target/debug/deps/storm-0123456789abcdef", &[]);
         assert_eq!(
             (storm.name.as_str(), storm.limit().as_secs()),

@@ -76,8 +76,8 @@ pub(crate) fn run(project: &Project, plan: &SimulateArgs) -> Outcome {
             let mut command = only(&binary, simulation.many);
             step::run(command.env(simulation.seed, seed.to_string()))
         }
-        None if plan.n4 => n4::all(&binary, plan.seeds),
-        None => all(project, &binary, plan.seeds),
+        None if plan.n4 => n4::run_all(&binary, plan.seeds),
+        None => run_all(project, &binary, plan.seeds),
     }
 }
 
@@ -142,7 +142,7 @@ fn only(binary: &Binary, test: &str) -> Command {
 
 /// Runs all seeds below a number. An interrupted run resumes where it was, as long as the storm is
 /// the same.
-fn all(project: &Project, storm: &Binary, seeds: u64) -> Outcome {
+fn run_all(project: &Project, storm: &Binary, seeds: u64) -> Outcome {
     let progress = project.progress("simulate", format!("{} {seeds}", storm.stamp()))?;
     let mut next: u64 = progress.read();
     if next > 0 {

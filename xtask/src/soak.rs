@@ -31,7 +31,7 @@ pub(crate) struct SoakArgs {
 }
 
 fn parse_time(text: &str) -> Result<Duration, String> {
-    step::time_from(SHORTEST, text)
+    step::time_from(MIN_TIME, text)
 }
 
 /// Runs a soak and reports the result.
@@ -40,8 +40,8 @@ pub(crate) fn run(project: &Project, args: SoakArgs) -> Outcome {
         return step::background(project.root(), &project.folder("soak")?);
     }
     let time = args.time;
-    let limit = time + BUILD;
-    let report = process::within("soak", limit, step::LIMIT, || {
+    let limit = time + BUILD_TIME;
+    let report = process::within("soak", limit, step::LIMIT_VARIABLE, || {
         soak(project, args.run.binary, time)
     })?;
     if args.run.json {
@@ -53,10 +53,10 @@ pub(crate) fn run(project: &Project, args: SoakArgs) -> Outcome {
 }
 
 /// Time for the build, the start and the end.
-const BUILD: Duration = Duration::from_secs(3600);
+const BUILD_TIME: Duration = Duration::from_secs(3600);
 
 /// Minimum duration. The caches of the node fill up in half of this.
-const SHORTEST: Duration = Duration::from_secs(20);
+const MIN_TIME: Duration = Duration::from_secs(20);
 
 /// The resources of a process: KiB, mappings, files. Each with the part of it, as a divisor, and
 /// the number by which it may fluctuate.
@@ -73,7 +73,7 @@ fn soak(project: &Project, binary: Option<PathBuf>, time: Duration) -> Result<Va
         round(&node, &manifest)?;
         rounds += 1;
         samples.push(node.resources()?);
-        node.node.alive()?;
+        node.node.assert_alive()?;
         // Pause, so that the node is measured instead of the starting of programs.
         thread::sleep(Duration::from_millis(200));
     }

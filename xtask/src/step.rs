@@ -11,7 +11,7 @@ use crate::project::Project;
 use crate::term::{self, TextStyle};
 
 /// The variable that sets the limit of each step.
-pub(crate) const LIMIT: &str = "XTASK_STEP_LIMIT";
+pub(crate) const LIMIT_VARIABLE: &str = "XTASK_STEP_LIMIT";
 
 /// Limits of steps, in minutes. They end what hangs: on two slow cores with empty caches, a step
 /// takes a third of its limit or less.
@@ -27,7 +27,7 @@ const LIMITS: [(&str, u64); 8] = [
 ];
 
 /// The limit of other steps, in minutes.
-const USUAL: u64 = 60;
+const DEFAULT_LIMIT: u64 = 60;
 
 /// A task that can pass, fail or have a reason not to run.
 pub(crate) struct Step<'a> {
@@ -51,7 +51,7 @@ impl<'a> Step<'a> {
         Self {
             name,
             rerun: rerun.into(),
-            limit: Duration::from_secs(own.map_or(USUAL, |(_, minutes)| *minutes) * 60),
+            limit: Duration::from_secs(own.map_or(DEFAULT_LIMIT, |(_, minutes)| *minutes) * 60),
             work: Box::new(work),
         }
     }
@@ -64,7 +64,7 @@ impl<'a> Step<'a> {
 
     /// Creates a step of one command, with its output passed through.
     pub(crate) fn command(name: &'static str, make: impl Fn() -> Command + 'a) -> Self {
-        let rerun = shown(&make());
+        let rerun = display(&make());
         Self::new(name, rerun, move || run(&mut make()).map(|()| None))
     }
 }
@@ -149,14 +149,17 @@ pub(crate) fn run_recorded(
         let title = paint_title(&place, step.name);
         term::note(&format!("\n{title}  {}", step.rerun));
         let start = Instant::now();
-        let result = process::within(step.name, step.limit, LIMIT, &mut step.work);
+        let result = process::within(step.name, step.limit, LIMIT_VARIABLE, &mut step.work);
         let result = result.map_err(|error| match full_disk() {
             Some(advice) => format!("{error}\n  {advice}"),
             None => error,
         });
         let took = start.elapsed();
         let word = verdict(&result);
-        term::note(&format!("{title}  {word} in {}", term::human(took)));
+        term::note(&format!(
+            "{title}  {word} in {}",
+            term::format_duration(took)
+        ));
         let failed = result.is_err();
         done.push(StepResult {
             name: step.name,
@@ -173,7 +176,7 @@ pub(crate) fn run_recorded(
 }
 
 /// Free space in the target folder below which a failure is taken for that of a full disk.
-const ROOM: u64 = 4 << 20;
+const MIN_FREE_KIB: u64 = 4 << 20;
 
 /// Returns the folder that has no room, and a remedy, if the disk of the target folder is full.
 fn full_disk() -> Option<String> {
@@ -181,7 +184,7 @@ fn full_disk() -> Option<String> {
     let disk = rustix::fs::statvfs(&target).ok()?;
     let free = disk.f_bavail * disk.f_frsize;
     let target = target.display();
-    (free < ROOM).then(|| {
+    (free < MIN_FREE_KIB).then(|| {
         format!(
             "the disk of {target} is full, {} KiB are free: make room, or set CARGO_TARGET_DIR to \
              a folder on another disk",
@@ -212,7 +215,7 @@ fn summary(done: &[StepResult], total: usize, took: Duration) -> Outcome {
             Ok(None) => "",
             Err(why) => why.lines().next().unwrap_or_default(),
         };
-        let time = term::human(step.took);
+        let time = term::format_duration(step.took);
         let row = format!("  {:<14} {word}{pad} {time:>12}  {said}", step.name);
         term::note(row.trim_end());
         if let Err(why) = &step.result {
@@ -227,7 +230,7 @@ fn summary(done: &[StepResult], total: usize, took: Duration) -> Outcome {
     }
     let not_run = total - done.len();
     failures.retain(|text| !text.is_empty());
-    let all = term::human(took);
+    let all = term::format_duration(took);
     if failures.is_empty() {
         term::note(&format!("\nall {total} steps passed in {all}"));
         return Ok(());
@@ -250,14 +253,14 @@ pub(crate) fn run(command: &mut Command) -> Outcome {
     if status.success() {
         Ok(())
     } else {
-        Err(format!("`{}` ended with {status}", shown(command)))
+        Err(format!("`{}` ended with {status}", display(command)))
     }
 }
 
 /// Runs a command and returns its standard output.
 pub(crate) fn output(command: &mut Command) -> Result<String, String> {
     let output = process::stdout(command)?;
-    let shown = shown(command);
+    let shown = display(command);
     if !output.status.success() {
         return Err(format!("`{shown}` ended with {}", output.status));
     }
@@ -265,7 +268,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String, String> {
 }
 
 /// Formats a command as one would type it, with the environment it was given.
-pub(crate) fn shown(command: &Command) -> String {
+pub(crate) fn display(command: &Command) -> String {
     let mut words: Vec<String> = command
         .get_envs()
         .filter_map(|(key, value)| {
@@ -326,7 +329,7 @@ mod tests {
             .env("RUSTDOCFLAGS", "-D warnings")
             .args(["doc", "--no-deps"]);
         assert_eq!(
-            shown(&command),
+            display(&command),
             "RUSTDOCFLAGS='-D warnings' cargo doc --no-deps"
         );
     }

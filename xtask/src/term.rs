@@ -51,7 +51,7 @@ pub(crate) fn paint(style: TextStyle, text: &str) -> String {
 }
 
 /// Formats a duration for people: `0.4 s`, `12 s`, `3 min 05 s`.
-pub(crate) fn human(time: Duration) -> String {
+pub(crate) fn format_duration(time: Duration) -> String {
     let seconds = time.as_secs();
     match seconds {
         0..=9 => format!("{:.1} s", time.as_secs_f64()),
@@ -65,9 +65,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_read_as_people_say_them() {
-        assert_eq!(human(Duration::from_millis(420)), "0.4 s");
-        assert_eq!(human(Duration::from_secs(61)), "61 s");
-        assert_eq!(human(Duration::from_secs(185)), "3 min 05 s");
+    fn durations_are_formatted_for_people() {
+        assert_eq!(format_duration(Duration::from_millis(420)), "0.4 s");
+        assert_eq!(format_duration(Duration::from_secs(61)), "61 s");
+        assert_eq!(format_duration(Duration::from_secs(185)), "3 min 05 s");
     }
 }

@@ -43,15 +43,15 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Result<String, String> 
     let doctests = command(project, &["--workspace", "--doc"], &[]);
     let mut steps = vec![
         Step::new("surroundings", "cargo xtask test", || {
-            surroundings = look_around(project)?;
+            surroundings = check_surroundings(project)?;
             Ok(None)
         }),
-        Step::new("tests", step::shown(&suites()), || {
+        Step::new("tests", step::display(&suites()), || {
             tally.run(runner::limited(&suites())?)
         }),
     ];
     if args.is_empty() {
-        steps.push(Step::new("doctests", step::shown(&doctests()), || {
+        steps.push(Step::new("doctests", step::display(&doctests()), || {
             // Without the runner of test programs: rustdoc speaks to its programs in its own way.
             doc_tally.run(doctests())
         }));
@@ -73,8 +73,8 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Result<String, String> 
 }
 
 /// Lists the tools and fixtures that are present, and what stays unproven without the others.
-fn look_around(project: &Project) -> Result<Vec<String>, String> {
-    let mut lines = tools::look()?;
+fn check_surroundings(project: &Project) -> Result<Vec<String>, String> {
+    let mut lines = tools::check_all()?;
     if project.shared().join("pfcp/captures").is_dir() {
         lines.push(format!("fixtures: {}", project.shared().display()));
     } else if project::strict() {
@@ -122,7 +122,7 @@ impl TestCounts {
         let mut running = process::spawn(command.stdout(Stdio::piped()))?;
         let stdout = running.take_stdout()?;
         for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-            self.hear(&line);
+            self.parse_line(&line);
             term::line(&line);
         }
         let status = running.wait()?;
@@ -144,7 +144,7 @@ impl TestCounts {
         Err(format!("{} failed: {names}", self.failed.max(1)))
     }
 
-    fn hear(&mut self, line: &str) {
+    fn parse_line(&mut self, line: &str) {
         if let Some(name) = line
             .strip_prefix("test ")
             .and_then(|l| l.strip_suffix(" ... FAILED"))
@@ -184,17 +184,19 @@ mod tests {
     #[test]
     fn counts_are_read_from_the_harness() {
         let mut tally = TestCounts::default();
-        tally.hear("running 3 tests");
-        tally.hear("test late_answer_is_dropped ... ok");
-        tally.hear("test capacity_is_exact ... FAILED");
-        tally.hear(
+        tally.parse_line("running 3 tests");
+        tally.parse_line("test late_answer_is_dropped ... ok");
+        tally.parse_line("test capacity_is_exact ... FAILED");
+        tally.parse_line(
             "test result: FAILED. 12 passed; 1 failed; 2 ignored; 0 measured; 0 filtered out",
         );
-        tally.hear("test result: ok. 7 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out");
+        tally.parse_line(
+            "test result: ok. 7 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out",
+        );
         assert_eq!((tally.passed, tally.failed, tally.ignored), (19, 1, 2));
         assert_eq!(tally.binaries, 2);
         assert_eq!(tally.failures, ["capacity_is_exact"]);
-        tally.hear("hung: storm, not over after 20 min 00 s; still running: a, b");
+        tally.parse_line("hung: storm, not over after 20 min 00 s; still running: a, b");
         assert_eq!(tally.failed, 2);
         assert!(tally.failures[1].contains("still running: a, b"));
     }

@@ -51,7 +51,7 @@ impl fmt::Display for Finding {
 
 /// Returns `true` if a text has a word or phrase that is not a part of longer words.
 ///
-/// A word that ends in `-` may go on.
+/// A word that ends in `-` may be a prefix of a longer word.
 fn has_word(text: &str, word: &str) -> bool {
     let part_of_word = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(word).any(|(at, _)| {

@@ -73,7 +73,7 @@ pub(crate) const MDBOOK: ExternalTool = ExternalTool {
 };
 
 /// The tools that tests look for.
-const TESTED: [ExternalTool; 2] = [
+const TEST_TOOLS: [ExternalTool; 2] = [
     ExternalTool {
         name: "tshark",
         version: &["tshark", "--version"],
@@ -89,8 +89,8 @@ const TESTED: [ExternalTool; 2] = [
 ];
 
 /// The other tools that `cargo xtask setup` installs, and those that take minutes to build.
-const PROOFS: [ExternalTool; 2] = [VALGRIND, MIRI];
-const BUILT: [ExternalTool; 3] = [MUTANTS, FUZZ, MDBOOK];
+const PROOF_TOOLS: [ExternalTool; 2] = [VALGRIND, MIRI];
+const BUILT_TOOLS: [ExternalTool; 3] = [MUTANTS, FUZZ, MDBOOK];
 
 impl ExternalTool {
     /// Returns the version that the tool prints, if it is present.
@@ -122,7 +122,7 @@ impl ExternalTool {
     }
 
     /// Says which version is here, or as an error what stays unproven and how to get the tool.
-    fn described(&self) -> Result<String, String> {
+    fn describe(&self) -> Result<String, String> {
         let (name, proves) = (self.name, self.proves);
         if let Some(version) = self.version() {
             return Ok(format!("{name}: {version}"));
@@ -179,8 +179,8 @@ pub(crate) fn need(tool: &ExternalTool) -> Outcome {
 ///
 /// # Errors
 /// With `CI=true`, returns an error if a tool is missing.
-pub(crate) fn look() -> Result<Vec<String>, String> {
-    described(&TESTED.iter().collect::<Vec<_>>())
+pub(crate) fn check_all() -> Result<Vec<String>, String> {
+    describe_all(&TEST_TOOLS.iter().collect::<Vec<_>>())
 }
 
 /// Installs the tools that are missing, without those that take minutes to build if `short`, and
@@ -189,19 +189,19 @@ pub(crate) fn look() -> Result<Vec<String>, String> {
 /// # Errors
 /// With `CI=true`, returns an error if a tool is still missing.
 pub(crate) fn install_all(short: bool) -> Result<Vec<String>, String> {
-    let built = BUILT.iter().filter(|_| !short);
-    let tools: Vec<_> = TESTED.iter().chain(&PROOFS).chain(built).collect();
+    let built = BUILT_TOOLS.iter().filter(|_| !short);
+    let tools: Vec<_> = TEST_TOOLS.iter().chain(&PROOF_TOOLS).chain(built).collect();
     tools
         .iter()
         .filter(|tool| !tool.is_here())
         .for_each(|tool| tool.install());
-    described(&tools)
+    describe_all(&tools)
 }
 
-fn described(tools: &[&ExternalTool]) -> Result<Vec<String>, String> {
+fn describe_all(tools: &[&ExternalTool]) -> Result<Vec<String>, String> {
     let (mut lines, mut missing) = (Vec::new(), Vec::new());
     for tool in tools {
-        let line = tool.described();
+        let line = tool.describe();
         // Each verb that needs a nightly toolchain checks that itself.
         if line.is_err() && !matches!(tool.source, Source::Rustup) {
             missing.push(tool.name);
@@ -221,18 +221,18 @@ fn described(tools: &[&ExternalTool]) -> Result<Vec<String>, String> {
 pub(crate) fn instructions(program: &Path, args: &[&str]) -> Result<u64, String> {
     let mut valgrind = Command::new("valgrind");
     valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
-    let shown = step::shown(valgrind.arg(program).args(args));
+    let shown = step::display(valgrind.arg(program).args(args));
     let output = process::output(&mut valgrind)?;
-    let said = String::from_utf8_lossy(&output.stderr);
+    let text = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
-        return Err(format!("`{shown}` ended with {}:\n{said}", output.status));
+        return Err(format!("`{shown}` ended with {}:\n{text}", output.status));
     }
-    collected(&said).ok_or_else(|| format!("`{shown}` printed no count:\n{said}"))
+    parse_instructions(&text).ok_or_else(|| format!("`{shown}` printed no count:\n{text}"))
 }
 
 /// Parses the number in callgrind's line `==1== Collected : 1234`.
-fn collected(said: &str) -> Option<u64> {
-    let line = said.lines().find(|line| line.contains("Collected :"))?;
+fn parse_instructions(text: &str) -> Option<u64> {
+    let line = text.lines().find(|line| line.contains("Collected :"))?;
     line.rsplit(' ').next()?.parse().ok()
 }
 
@@ -264,9 +264,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn callgrind_is_read() {
-        let said = "==7== Events    : Ir\n==7== Collected : 60310\n==7==\n";
-        assert_eq!(collected(said), Some(60310));
-        assert_eq!(collected("==7== killed"), None);
+    fn callgrind_output_is_parsed() {
+        let text = "==7== Events    : Ir\n==7== Collected : 60310\n==7==\n";
+        assert_eq!(parse_instructions(text), Some(60310));
+        assert_eq!(parse_instructions("==7== killed"), None);
     }
 }

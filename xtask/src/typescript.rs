@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use crate::project::{self, Project};
 use crate::{Outcome, process, step, term};
 
-const LEFT_OUT: &str = "no npm, so nothing is proven about packages/strowger: install Node 20 or \
+const SKIPPED: &str = "no npm, so nothing is proven about packages/strowger: install Node 20 or \
                         later";
 
 /// Tests the package. Returns the number of tests that passed on both together, or zero if left
@@ -24,9 +24,9 @@ pub(crate) fn test(project: &Project) -> Result<(u64, String), String> {
     let npm = process::output(Command::new("npm").arg("--version"));
     if !npm.is_ok_and(|output| output.status.success()) {
         return if project::strict() {
-            Err(format!("CI=true and {LEFT_OUT}"))
+            Err(format!("CI=true and {SKIPPED}"))
         } else {
-            Ok((0, format!("left out: {LEFT_OUT}")))
+            Ok((0, format!("left out: {SKIPPED}")))
         };
     }
     prepare(&folder)?;
@@ -41,12 +41,14 @@ pub(crate) fn test(project: &Project) -> Result<(u64, String), String> {
     // Node 20 has WebSocket behind a flag; later versions accept the flag and need none.
     let options = ["--experimental-websocket"];
     let files = test_files(&folder)?;
-    let (on_node, suites) = passed_on_node(&folder, &files, &options, &program)?;
+    let (on_node, suites) = run_on_node(&folder, &files, &options, &program)?;
     let mut bun = Command::new(folder.join("node_modules/.bin/bun"));
     bun.args(["test", "--timeout", "120000", "./dist/test/"])
         .env("STROWGER_BIN", &program)
         .current_dir(&folder);
-    let (on_bun, same) = passed(&mut bun, ALL, |line| line.trim().strip_suffix(" pass"))?;
+    let (on_bun, same) = run_tests(&mut bun, TOTAL_LIMIT, |line| {
+        line.trim().strip_suffix(" pass")
+    })?;
     if on_node != on_bun {
         return Err(format!(
             "{on_node} tests passed on Node and {on_bun} on Bun"
@@ -57,7 +59,7 @@ pub(crate) fn test(project: &Project) -> Result<(u64, String), String> {
             "the conformance suite was run as {suites:?} on Node and as {same:?} on Bun"
         ));
     }
-    let agents = agents(project, &program)?;
+    let agents = test_mcp_client(project, &program)?;
     let suites = suites.join(", ");
     let said = format!(
         "{on_node} passed on Node, {on_bun} on Bun; conformance: {suites}; {agents} with the \
@@ -67,14 +69,14 @@ pub(crate) fn test(project: &Project) -> Result<(u64, String), String> {
 }
 
 /// Limit of a file of tests, and of a run of all of them.
-const FILE: Duration = Duration::from_secs(900);
-const ALL: Duration = Duration::from_secs(1800);
+const FILE_LIMIT: Duration = Duration::from_secs(900);
+const TOTAL_LIMIT: Duration = Duration::from_secs(1800);
 
 /// Runs files of tests on Node, one after the other, and returns what [`passed`] does.
 ///
 /// Not by `node --test`, which waits for the end of each program that a test left running, if that
 /// has inherited its output.
-fn passed_on_node(
+fn run_on_node(
     folder: &Path,
     files: &[PathBuf],
     options: &[&str],
@@ -89,7 +91,7 @@ fn passed_on_node(
             .arg(file)
             .env("STROWGER_BIN", program)
             .current_dir(folder);
-        let (more, said) = passed(&mut node, FILE, |line| line.strip_prefix("# pass "))?;
+        let (more, said) = run_tests(&mut node, FILE_LIMIT, |line| line.strip_prefix("# pass "))?;
         count += more;
         suites.extend(said);
     }
@@ -100,11 +102,11 @@ fn passed_on_node(
 
 /// Tests a node with the official client of the Model Context Protocol, and returns the number of
 /// passed tests.
-fn agents(project: &Project, program: &Path) -> Result<u64, String> {
+fn test_mcp_client(project: &Project, program: &Path) -> Result<u64, String> {
     let folder = project.root().join("interop/mcp");
     step::run(Command::new("npm").arg("ci").current_dir(&folder))?;
     let file = folder.join("client.test.js");
-    passed_on_node(&folder, &[file], &[], program).map(|(passed, _)| passed)
+    run_on_node(&folder, &[file], &[], program).map(|(passed, _)| passed)
 }
 
 /// Installs the packages of the lock file, and compiles.
@@ -192,16 +194,16 @@ fn test_files(folder: &Path) -> Result<Vec<PathBuf>, String> {
 }
 
 /// Runs tests. Returns how many passed, and the lines with the cases of the conformance suite. If a
-/// test fails, prints the output. What is not over within the limit is ended.
-fn passed(
+/// test fails, prints the output. Tests that exceed the limit are killed.
+fn run_tests(
     command: &mut Command,
     limit: Duration,
     count: impl Fn(&str) -> Option<&str>,
 ) -> Result<(u64, Vec<String>), String> {
-    let shown = step::shown(command);
+    let shown = step::display(command);
     let output = process::output_within(command, limit)?;
     let Some(output) = output else {
-        let limit = term::human(limit);
+        let limit = term::format_duration(limit);
         return Err(format!(
             "hung: `{shown}` was not over after {limit}, and was ended"
         ));
@@ -236,7 +238,7 @@ mod tests {
 
     use super::*;
 
-    /// A test that fails and leaves a program which holds its output, and one that never ends.
+    /// A failing test that leaves a program with open output, and a test that never ends.
     const TESTS: &str = r#"
         import { spawn } from "node:child_process";
         import { writeFileSync } from "node:fs";
@@ -250,24 +252,24 @@ mod tests {
     "#;
 
     #[test]
-    fn failed_tests_and_what_they_left_do_not_hold_the_run() {
+    fn failed_tests_and_their_leftovers_do_not_block_the_run() {
         if step::output(Command::new("node").arg("--version")).is_err() {
             assert!(!project::strict(), "CI=true and no node");
             return;
         }
         let name = format!("xtask-{}-typescript", std::process::id());
         let folder = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&folder).expect("a folder of our own");
-        std::fs::write(folder.join("left.test.mjs"), TESTS).expect("it is ours");
+        std::fs::create_dir_all(&folder).expect("a temporary folder");
+        std::fs::write(folder.join("left.test.mjs"), TESTS).expect("the file is accessible");
         let begun = Instant::now();
         let file = folder.join("left.test.mjs");
-        let error = passed_on_node(&folder, &[file], &[], Path::new("no-node"));
+        let error = run_on_node(&folder, &[file], &[], Path::new("no-node"));
         let error = error.expect_err("it fails");
         assert!(error.contains("ended with exit status: 1"), "{error}");
         assert!(begun.elapsed() < Duration::from_secs(60));
         let pid = std::fs::read_to_string(folder.join("pid")).expect("the test wrote it");
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         assert!(stat.is_empty() || stat.contains(") Z "), "{stat}");
-        std::fs::remove_dir_all(folder).expect("it is ours");
+        std::fs::remove_dir_all(folder).expect("the file is accessible");
     }
 }

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Time in which everything here ends, with a build on a busy machine.
-const SOON: Duration = Duration::from_secs(120);
+const TEST_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Tests of the project. Each writes the numbers of the processes that it starts to a file.
 const TESTS: &str = r#"
@@ -55,7 +55,7 @@ impl SmallProject {
         let tmp = Path::new(env!("CARGO_TARGET_TMPDIR"));
         let folder = tmp.join(format!("hang-{name}-{}", std::process::id()));
         for inside in ["xtask", "tests", "src"] {
-            fs::create_dir_all(folder.join(inside)).expect("a folder of our own");
+            fs::create_dir_all(folder.join(inside)).expect("a temporary folder");
         }
         let manifest = "[package]\nname = \"small\"\nedition = \"2024\"\n[workspace]\n";
         let lock = "version = 4\n\n[[package]]\nname = \"small\"\nversion = \"0.0.0\"\n";
@@ -65,7 +65,7 @@ impl SmallProject {
             ("src/lib.rs", ""),
             ("tests/sleepy.rs", TESTS),
         ] {
-            fs::write(folder.join(file), text).expect("it is ours");
+            fs::write(folder.join(file), text).expect("the file is accessible");
         }
         Self { folder }
     }
@@ -104,7 +104,7 @@ impl SmallProject {
             if state.is_none_or(|state| state.starts_with(['Z', 'X'])) {
                 return true;
             }
-            if begun.elapsed() > SOON {
+            if begun.elapsed() > TEST_TIMEOUT {
                 return false;
             }
             thread::sleep(Duration::from_millis(20));
@@ -122,12 +122,12 @@ impl Drop for SmallProject {
 /// A run of `xtask`, which is killed with its group when dropped.
 struct Run {
     child: Child,
-    said: mpsc::Receiver<String>,
+    output: mpsc::Receiver<String>,
 }
 
 impl Run {
     fn new(mut child: Child) -> Self {
-        let (tell, said) = mpsc::channel();
+        let (tell, output) = mpsc::channel();
         let stdout = child.stdout.take().expect("piped");
         let mut stderr = child.stderr.take().expect("piped");
         let tell_too = tell.clone();
@@ -140,19 +140,27 @@ impl Run {
             let _read = stderr.read_to_string(&mut text);
             drop(tell_too.send(text));
         });
-        Self { child, said }
+        Self { child, output }
     }
 
     /// Returns whether it passed, and all that it wrote.
     fn end(mut self) -> (bool, String) {
         let begun = Instant::now();
         let mut all = String::new();
-        while let Ok(line) = self.said.recv_timeout(SOON.saturating_sub(begun.elapsed())) {
+        while let Ok(line) = self
+            .output
+            .recv_timeout(TEST_TIMEOUT.saturating_sub(begun.elapsed()))
+        {
             all.push_str(&line);
             all.push('\n');
         }
-        while self.child.try_wait().expect("it is ours").is_none() {
-            assert!(begun.elapsed() < SOON, "it does not end:\n{all}");
+        while self
+            .child
+            .try_wait()
+            .expect("the file is accessible")
+            .is_none()
+        {
+            assert!(begun.elapsed() < TEST_TIMEOUT, "it does not end:\n{all}");
             thread::sleep(Duration::from_millis(20));
         }
         let status = self.child.wait().expect("it has ended");
@@ -176,79 +184,85 @@ impl Drop for Run {
 }
 
 #[test]
-fn test_that_never_ends_is_named_and_ended_with_its_programs() {
+fn hung_test_is_named_and_ended_with_its_programs() {
     let project = SmallProject::new("limit");
     let run = project.start(&["a_", "b_"], &[("XTASK_TEST_LIMIT", "2s")]);
-    let (passed, said) = run.end();
-    assert!(!passed, "{said}");
+    let (passed, output) = run.end();
+    assert!(!passed, "{output}");
     let hung = "hung: sleepy, not over after 2.0 s; still running: b_never_ends";
-    assert!(said.contains(hung), "{said}");
-    assert!(said.contains("test a_passes ... ok"), "{said}");
-    assert!(said.contains("more time: XTASK_TEST_LIMIT=1h"), "{said}");
+    assert!(output.contains(hung), "{output}");
+    assert!(output.contains("test a_passes ... ok"), "{output}");
+    assert!(
+        output.contains("more time: XTASK_TEST_LIMIT=1h"),
+        "{output}"
+    );
     assert!(project.is_ended("hung"));
 }
 
 #[test]
-fn program_that_a_failed_test_leaves_does_not_hold_the_run() {
+fn program_left_by_a_failed_test_does_not_block_the_run() {
     let project = SmallProject::new("left");
     let run = project.start(&["a_", "c_"], &[]);
-    let (passed, said) = run.end();
-    assert!(!passed, "{said}");
+    let (passed, output) = run.end();
+    assert!(!passed, "{output}");
     let left = "left running: sleepy ended without `sleep 1000`";
-    assert!(said.contains(left), "{said}");
-    assert!(said.contains("c_fails_and_leaves_its_program"), "{said}");
+    assert!(output.contains(left), "{output}");
+    assert!(
+        output.contains("c_fails_and_leaves_its_program"),
+        "{output}"
+    );
     assert!(project.is_ended("left"));
 }
 
 #[test]
-fn limit_of_a_step_names_the_step_and_the_test() {
+fn step_limit_names_the_step_and_the_test() {
     let project = SmallProject::new("step");
     // The build is within the step.
     let (passed, _) = project.start(&["a_"], &[]).end();
     assert!(passed);
     let run = project.start(&["a_", "b_"], &[("XTASK_STEP_LIMIT", "8s")]);
-    let (passed, said) = run.end();
-    assert!(!passed, "{said}");
+    let (passed, output) = run.end();
+    assert!(!passed, "{output}");
     assert!(
-        said.contains("step `tests`: `tests` hung: not over after"),
-        "{said}"
+        output.contains("step `tests`: `tests` hung: not over after"),
+        "{output}"
     );
-    assert!(said.contains("XTASK_STEP_LIMIT="), "{said}");
-    assert!(said.contains("still running: b_never_ends"), "{said}");
+    assert!(output.contains("XTASK_STEP_LIMIT="), "{output}");
+    assert!(output.contains("still running: b_never_ends"), "{output}");
     assert!(project.is_ended("hung"));
 }
 
 #[test]
-fn limit_of_the_run_ends_it() {
+fn run_limit_ends_the_run() {
     let project = SmallProject::new("run");
     let (passed, _) = project.start(&["a_"], &[]).end();
     assert!(passed);
-    let (passed, said) = project.start(&["b_"], &[("XTASK_LIMIT", "8s")]).end();
-    assert!(!passed, "{said}");
-    assert!(said.contains("`cargo xtask test` hung"), "{said}");
+    let (passed, output) = project.start(&["b_"], &[("XTASK_LIMIT", "8s")]).end();
+    assert!(!passed, "{output}");
+    assert!(output.contains("`cargo xtask test` hung"), "{output}");
     assert!(project.is_ended("hung"));
 }
 
 #[test]
-fn limit_that_is_not_a_time_is_refused() {
+fn invalid_limit_is_refused() {
     let project = SmallProject::new("no-time");
-    let (passed, said) = project.start(&["a_"], &[("XTASK_LIMIT", "soon")]).end();
-    assert!(!passed, "{said}");
+    let (passed, output) = project.start(&["a_"], &[("XTASK_LIMIT", "soon")]).end();
+    assert!(!passed, "{output}");
     assert!(
-        said.contains("XTASK_LIMIT: invalid duration \"soon\""),
-        "{said}"
+        output.contains("XTASK_LIMIT: invalid duration \"soon\""),
+        "{output}"
     );
 }
 
 #[test]
-fn interrupted_run_ends_all_that_it_started() {
+fn interrupted_run_ends_all_its_programs() {
     for (signal, whole) in [("-INT", true), ("-TERM", false)] {
         let project = SmallProject::new(&format!("interrupt{signal}"));
         let run = project.start(&["b_"], &[]);
         let file = project.folder.join("hung");
         let begun = Instant::now();
         while fs::read_to_string(&file).unwrap_or_default().is_empty() {
-            assert!(begun.elapsed() < SOON, "the test does not begin");
+            assert!(begun.elapsed() < TEST_TIMEOUT, "the test does not begin");
             thread::sleep(Duration::from_millis(20));
         }
         // A terminal sends ctrl-c to the group, `kill` only to the process.
@@ -259,13 +273,13 @@ fn interrupted_run_ends_all_that_it_started() {
             id.to_string()
         };
         run.signal(signal, &to);
-        let (passed, said) = run.end();
-        assert!(!passed, "{said}");
+        let (passed, output) = run.end();
+        assert!(!passed, "{output}");
         assert!(
-            said.contains("interrupted in cargo xtask test > tests"),
-            "{said}"
+            output.contains("interrupted in cargo xtask test > tests"),
+            "{output}"
         );
-        assert!(said.contains("still running: b_never_ends"), "{said}");
+        assert!(output.contains("still running: b_never_ends"), "{output}");
         assert!(project.is_ended("hung"));
     }
 }
@@ -274,21 +288,21 @@ fn interrupted_run_ends_all_that_it_started() {
 fn missing_program_is_named_with_advice() {
     let project = SmallProject::new("missing");
     let run = project.start(&["a_"], &[("PATH", "/nowhere")]);
-    let (passed, said) = run.end();
-    assert!(!passed, "{said}");
+    let (passed, output) = run.end();
+    assert!(!passed, "{output}");
     assert!(
-        said.contains("step `tests`: cannot start `cargo "),
-        "{said}"
+        output.contains("step `tests`: cannot start `cargo "),
+        "{output}"
     );
-    assert!(said.contains("is it installed?"), "{said}");
-    assert!(said.contains("cargo xtask setup"), "{said}");
+    assert!(output.contains("is it installed?"), "{output}");
+    assert!(output.contains("cargo xtask setup"), "{output}");
 }
 
 #[test]
-fn full_disk_is_named_with_its_folder() {
+fn full_disk_is_reported_with_its_folder() {
     let project = SmallProject::new("disk");
     let target = project.folder.join("target");
-    fs::create_dir_all(&target).expect("it is ours");
+    fs::create_dir_all(&target).expect("the file is accessible");
     let mount = "mount -t tmpfs -o size=64k none \"$1\" || exit 77; shift; exec \"$@\"";
     let mut namespace = Command::new("unshare");
     namespace.args([
@@ -310,25 +324,25 @@ fn full_disk_is_named_with_its_folder() {
         return;
     }
     namespace.arg(&target).arg(env!("CARGO_BIN_EXE_xtask"));
-    let (passed, said) = project.start_with(namespace, &["a_"], &[]).end();
-    assert!(!passed, "{said}");
+    let (passed, output) = project.start_with(namespace, &["a_"], &[]).end();
+    assert!(!passed, "{output}");
     let full = format!("the disk of {} is full", target.display());
-    assert!(said.contains(&full), "{said}");
-    assert!(said.contains("set CARGO_TARGET_DIR"), "{said}");
+    assert!(output.contains(&full), "{output}");
+    assert!(output.contains("set CARGO_TARGET_DIR"), "{output}");
 }
 
 #[test]
-fn step_whose_port_is_taken_is_named_with_its_error() {
+fn failed_step_is_named_with_its_error() {
     let project = SmallProject::new("port");
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("there is a port");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let port = taken.local_addr().expect("it is bound").port().to_string();
     let run = project.start(&["d_binds"], &[("TAKEN_PORT", &port)]);
-    let (passed, said) = run.end();
-    assert!(!passed, "{said}");
+    let (passed, output) = run.end();
+    assert!(!passed, "{output}");
     assert!(
-        said.contains("step `tests`: 2 failed: d_binds_a_port"),
-        "{said}"
+        output.contains("step `tests`: 2 failed: d_binds_a_port"),
+        "{output}"
     );
-    assert!(said.contains("AddrInUse"), "{said}");
+    assert!(output.contains("AddrInUse"), "{output}");
     assert!(project.is_ended("bound"));
 }

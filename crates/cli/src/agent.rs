@@ -19,23 +19,23 @@ use strowger::ActorSystem;
 use strowger_gateway::mcp::ToolSet;
 
 pub(crate) use self::node::{add as add_node, decode as add_decode};
-pub(crate) use self::proxy::{of as of_node, register};
+pub(crate) use self::proxy::{node_tools, register};
 pub(crate) use self::roots::Roots;
 use crate::compose::tools::Tools;
 
 /// The server name that agents see.
-const NAME: &str = "strowger";
+const SERVER_NAME: &str = "strowger";
 
 /// The timeout for asks. Each call has a deadline of its own, which ends the ask earlier.
 const ASK_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
-const ADVICE: &str = "Files are accessible only below the allowed directories, which \
+const INSTRUCTIONS: &str = "Files are accessible only below the allowed directories, which \
                       `list_allowed_directories` lists. A refusal names the rule that forbids a \
                       call; another path to the same file is refused as well.";
 
 /// Returns an empty set of tools.
-pub(crate) fn none() -> ToolSet {
-    ToolSet::new(NAME, env!("CARGO_PKG_VERSION")).with_instructions(ADVICE)
+pub(crate) fn no_tools() -> ToolSet {
+    ToolSet::new(SERVER_NAME, env!("CARGO_PKG_VERSION")).with_instructions(INSTRUCTIONS)
 }
 
 /// Adds the verbs for files and for streams, if `tools` has any.
@@ -77,11 +77,11 @@ fn object<const N: usize>(members: [(&str, Value); N], wanted: &[&str]) -> Value
 }
 
 /// Returns the schema of a scalar, such as a string or a number.
-fn a(kind: &str, about: &str) -> Value {
+fn scalar(kind: &str, about: &str) -> Value {
     json!({ "type": kind, "description": about })
 }
 
 /// Returns the schema of a list.
-fn list(items: &Value, about: &str) -> Value {
+fn array(items: &Value, about: &str) -> Value {
     json!({ "type": "array", "items": items, "description": about })
 }

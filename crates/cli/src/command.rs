@@ -4,6 +4,7 @@ mod check;
 mod completions;
 mod component;
 mod demo;
+pub(crate) mod duration;
 mod init;
 mod latency;
 mod mcp;
@@ -12,7 +13,6 @@ mod observe;
 pub(crate) mod pfcp;
 mod run;
 mod signals;
-pub(crate) mod span;
 mod store;
 mod top;
 
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_that_a_page_names_is_one() {
+    fn documented_commands_exist() {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let folders = [
             "",

@@ -10,8 +10,8 @@ use crate::exit::{CliResult, Failure};
 use crate::file::read_plain;
 
 /// Reads a manifest, and the bytes of the file that it names.
-pub(crate) fn by_manifest(path: &Path) -> CliResult<(Vec<u8>, Manifest)> {
-    let manifest = manifest(path)?;
+pub(crate) fn read_with_manifest(path: &Path) -> CliResult<(Vec<u8>, Manifest)> {
+    let manifest = read_manifest(path)?;
     let Some(file) = &manifest.component.file else {
         let text = format!("{}: no `component.file`", path.display());
         return Err(Failure::input(text).hint("set it to the path of the component"));
@@ -25,19 +25,19 @@ pub(crate) fn read_bytes(path: &Path) -> CliResult<Vec<u8>> {
 }
 
 /// Reads the text of a manifest.
-pub(crate) fn text(path: &Path) -> CliResult<String> {
-    const MOST: usize = 1 << 20;
+pub(crate) fn read_manifest_text(path: &Path) -> CliResult<String> {
+    const MAX_MANIFEST_BYTES: usize = 1 << 20;
     let wrong = |error| Failure::input(format!("{}: {error}", path.display()));
-    String::from_utf8(read_plain(path, MOST)?).map_err(wrong)
+    String::from_utf8(read_plain(path, MAX_MANIFEST_BYTES)?).map_err(wrong)
 }
 
 /// Reads a manifest and reports where it is wrong. Its paths are relative to its own folder.
-pub(crate) fn manifest(path: &Path) -> CliResult<Manifest> {
-    read(path, &text(path)?)
+pub(crate) fn read_manifest(path: &Path) -> CliResult<Manifest> {
+    parse_manifest(path, &read_manifest_text(path)?)
 }
 
 /// Parses the text of a manifest that was read from `path`.
-pub(crate) fn read(path: &Path, text: &str) -> CliResult<Manifest> {
+pub(crate) fn parse_manifest(path: &Path, text: &str) -> CliResult<Manifest> {
     let wrong = |what: String| Failure::input(format!("{}: {what}", path.display()));
     let folder = path.parent().unwrap_or_else(|| Path::new(""));
     let manifest = Manifest::parse(text).map(|manifest| manifest.with_base_dir(folder));
@@ -48,7 +48,7 @@ pub(crate) fn read(path: &Path, text: &str) -> CliResult<Manifest> {
 }
 
 /// Returns a hint about imports that no grant gives.
-pub(crate) fn foreign<'a>(mut imports: impl Iterator<Item = &'a str>) -> &'static str {
+pub(crate) fn foreign_import_hint<'a>(mut imports: impl Iterator<Item = &'a str>) -> &'static str {
     match imports.any(|import| import.starts_with("wasi:")) {
         true => {
             "the host does not provide WASI: a component exports one of the worlds plain, \
@@ -65,15 +65,15 @@ pub(crate) fn foreign<'a>(mut imports: impl Iterator<Item = &'a str>) -> &'stati
 }
 
 /// Converts the error of loading a component to a failure with a hint.
-pub(crate) fn not_loaded(file: &Path, error: &LoadError) -> Failure {
+pub(crate) fn load_failure(file: &Path, error: &LoadError) -> Failure {
     let failure = Failure::input(format!("{}: {error}", file.display()));
     match error {
         LoadError::Denied(denied) if denied.iter().all(DeniedImport::is_grantable) => {
             failure.hint("grant it in the manifest; `strowger component inspect` lists each import")
         }
-        LoadError::Denied(denied) => {
-            failure.hint(foreign(denied.iter().map(|denied| denied.import.as_str())))
-        }
+        LoadError::Denied(denied) => failure.hint(foreign_import_hint(
+            denied.iter().map(|denied| denied.import.as_str()),
+        )),
         LoadError::Module => failure.hint(format!(
             "make a component of it with `strowger component build {}`",
             file.display()

@@ -36,14 +36,14 @@ use crate::exit::{CliResult, Failure};
 use self::components::Components;
 use self::endpoints::EndpointTokens;
 use self::health::LateNode;
-pub(crate) use self::n4::{elements, elements_in_words, stats as n4_stats};
+pub(crate) use self::n4::{elements, elements_as_text, stats as n4_stats};
 use self::policy::ComponentPolicy;
 pub(crate) use self::sandbox::Realms;
 use self::tools::Tools;
 
 /// A running node.
 #[derive(Debug)]
-pub(crate) struct Running {
+pub(crate) struct RunningNode {
     /// The addresses on which the node listens for PFCP.
     pub(crate) n4: Vec<SocketAddr>,
     /// The path of the control socket.
@@ -63,7 +63,7 @@ pub(crate) struct Running {
 /// endpoint, and the control socket with its methods.
 ///
 /// If any of them fails, nothing is left running.
-pub(crate) async fn start(config: &Config) -> CliResult<Running> {
+pub(crate) async fn start(config: &Config) -> CliResult<RunningNode> {
     let tokens = endpoints::tokens(config)?;
     // Installed before the system, which describes its metrics and counts its first actors.
     let recorder = config.metrics.listen.map(|_| MetricsRecorder::install());
@@ -83,14 +83,14 @@ async fn start_in(
     config: &Config,
     tokens: &EndpointTokens,
     recorder: Option<MetricsRecorder>,
-) -> CliResult<Running> {
+) -> CliResult<RunningNode> {
     let (later, later_components) = (LateNode::default(), components::LateComponents::default());
     let later_tools = tools::LateTools::default();
-    let health = components::add_health(health::of(config, &later), &later_components);
+    let health = components::add_health(health::node_health(config, &later), &later_components);
     let health = tools::add_health(health, &later_tools);
     // Opened before the node, so that it can report that the node is not ready, and closed last.
     let http = match recorder {
-        Some(recorder) => watch(system, config, tokens, recorder, &health).await?,
+        Some(recorder) => open_http(system, config, tokens, recorder, &health).await?,
         None => None,
     };
     let components = components::start(system, config).await?;
@@ -105,24 +105,24 @@ async fn start_in(
         parts.policy = Some(Arc::new(policy));
     }
     let node = Node::start_with(system, config.n4.clone(), parts).await;
-    let node = node.map_err(|error| refused(&error))?;
+    let node = node.map_err(|error| node_failure(&error))?;
     // Nothing else sets it.
     let _ = later.set(node.clone());
     let methods = logs::register(Methods::new().with_health(health));
     let methods = n4::register(methods, &node);
     let methods = components::register(methods, &components);
     let methods = tools::register(methods, &tools);
-    let control = agents::Control::default();
+    let control = agents::LateControlPath::default();
     let mcp = agents::open(system, &config.mcp, &tools, &control).await?;
     let methods = agent::register(methods, &mcp);
-    let gateway = open(system, config, methods.clone()).await?;
+    let gateway = open_control(system, config, methods.clone()).await?;
     // Nothing else sets it.
     let _ = control.set(gateway.path().to_owned());
-    agents::offer(config, tokens, &mcp, http.as_ref());
+    agents::serve_http(config, tokens, &mcp, http.as_ref());
     let relayed = topics::relay(system, components::relays(config)).await;
     relayed.map_err(|error| Failure::outside(error.to_string()))?;
     let endpoints = endpoints::open(system, &config.gateway, tokens, methods).await?;
-    Ok(Running {
+    Ok(RunningNode {
         n4: node.local_addrs(),
         control: gateway.path().to_owned(),
         endpoints,
@@ -136,7 +136,7 @@ async fn start_in(
 }
 
 /// Opens the HTTP endpoint, if an address is configured.
-async fn watch(
+async fn open_http(
     system: &ActorSystem,
     config: &Config,
     tokens: &EndpointTokens,
@@ -176,7 +176,11 @@ async fn watch(
 }
 
 /// Opens the control socket, at a path of its own if another node uses the default one.
-async fn open(system: &ActorSystem, config: &Config, methods: Methods) -> CliResult<Gateway> {
+async fn open_control(
+    system: &ActorSystem,
+    config: &Config,
+    methods: Methods,
+) -> CliResult<Gateway> {
     let limits = config.control.limits();
     let failed = |error: OpenError| {
         let live = matches!(error, OpenError::Live { .. });
@@ -203,7 +207,7 @@ async fn open(system: &ActorSystem, config: &Config, methods: Methods) -> CliRes
     }
 }
 
-fn refused(error: &NodeError) -> Failure {
+fn node_failure(error: &NodeError) -> Failure {
     let text = error.to_string();
     match error {
         NodeError::Config(_) | NodeError::NodeId(_) => {
@@ -224,7 +228,7 @@ fn refused(error: &NodeError) -> Failure {
     }
 }
 
-impl Running {
+impl RunningNode {
     /// Returns the addresses and the control socket, which scripts read first.
     pub(crate) fn announcement(&self) -> Value {
         json!({

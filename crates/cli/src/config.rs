@@ -25,8 +25,8 @@ use strowger_pfcp_node::NodeConfig;
 pub(crate) use self::change::changes;
 pub(crate) use self::code::{CODE_LIMITS, CodeSection, ProgramsSection, set_code_limit};
 pub(crate) use self::component::{ComponentSection, ComponentsSection, Embedded};
-pub(crate) use self::doors::{DoorsSection, OF_GATEWAY, OF_MCP};
-pub(crate) use self::limit::{LimitSet, size as limit_size};
+pub(crate) use self::doors::{DoorsSection, GATEWAY_TOKEN, MCP_TOKEN};
+pub(crate) use self::limit::{LimitSet, set_size as set_size_limit};
 pub(crate) use self::mcp::{MCP_LIMITS, McpSection};
 pub(crate) use self::problem::Problem;
 pub(crate) use self::tools::{FILE_LIMITS, FilesSection, ToolsSection};
@@ -290,10 +290,10 @@ impl Config {
 
     /// Parses a text that errors refer to as `name`.
     pub(crate) fn parse(text: &str, name: &str) -> CliResult<Self> {
-        let config: Self =
-            toml::from_str(text).map_err(|error| Problem::of_toml(&error).told(text, name))?;
+        let config: Self = toml::from_str(text)
+            .map_err(|error| Problem::of_toml(&error).to_failure(text, name))?;
         match config.problem() {
-            Some(problem) => Err(problem.found(text).told(text, name)),
+            Some(problem) => Err(problem.found(text).to_failure(text, name)),
             None => Ok(config),
         }
     }
@@ -337,11 +337,11 @@ impl Config {
                 return Some(Problem::at(key, &what));
             }
         }
-        self.problem_of_spans()
+        self.duration_problem()
     }
 
     /// Returns the first problem of durations and addresses.
-    fn problem_of_spans(&self) -> Option<Problem> {
+    fn duration_problem(&self) -> Option<Problem> {
         let (control, gateway) = (&self.control, &self.gateway);
         let spans = [
             ("node.shutdown", self.node.shutdown),
@@ -378,11 +378,11 @@ impl Config {
                 return Some(Problem::at(key, what));
             }
         }
-        self.problem_of_parts()
+        self.section_problem()
     }
 
     /// Returns the first problem of the node's parts, its name and its log filter.
-    fn problem_of_parts(&self) -> Option<Problem> {
+    fn section_problem(&self) -> Option<Problem> {
         if let Some(problem) = self.components.problem(self.component.len()) {
             return Some(problem);
         }

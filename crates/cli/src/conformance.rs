@@ -68,8 +68,8 @@ struct NumberStream {
     pause: Option<Duration>,
 }
 
-struct EchoThis(Payload);
-impl Request for EchoThis {
+struct EchoPayload(Payload);
+impl Request for EchoPayload {
     type Reply = Payload;
 }
 
@@ -136,12 +136,12 @@ impl Request for End {
 }
 
 /// A message to a stream whose pause is over.
-struct GoOn(u64);
+struct NextItem(u64);
 
 fn export() -> Export<EchoMessage> {
     let any = |payload: &Payload| payload.decode::<Value>();
     Export::new()
-        .ask_with("echo", |payload| Ok(EchoThis(payload.clone())), Ok)
+        .ask_with("echo", |payload| Ok(EchoPayload(payload.clone())), Ok)
         .ask::<Add>("add")
         .ask::<Sum>("sum")
         .stream::<Count, u64>("numbers")
@@ -181,7 +181,7 @@ impl strowger::Actor for Echo {
         })
     }
 
-    async fn echo(&mut self, EchoThis(payload): EchoThis) -> Payload {
+    async fn echo(&mut self, EchoPayload(payload): EchoPayload) -> Payload {
         payload
     }
 
@@ -209,7 +209,7 @@ impl strowger::Actor for Echo {
             pause: pause_ms.map(Duration::from_millis),
         };
         self.streams.insert(self.next, numbers);
-        self.go_on(self.next, cx)
+        self.send_next(self.next, cx)
     }
 
     async fn ready(
@@ -219,14 +219,18 @@ impl strowger::Actor for Echo {
     ) -> Result<(), BoxError> {
         let stream = done.token >> 1;
         if done.token & 1 == 0 {
-            return self.go_on(stream, cx);
+            return self.send_next(stream, cx);
         }
         self.streams.remove(&stream);
         Ok(())
     }
 
-    async fn tick(&mut self, GoOn(stream): GoOn, cx: &mut Context<Self>) -> Result<(), BoxError> {
-        self.go_on(stream, cx)
+    async fn tick(
+        &mut self,
+        NextItem(stream): NextItem,
+        cx: &mut Context<Self>,
+    ) -> Result<(), BoxError> {
+        self.send_next(stream, cx)
     }
 
     async fn active(&mut self, _: Active) -> usize {
@@ -239,7 +243,7 @@ impl strowger::Actor for Echo {
 
     async fn wait(&mut self, ask: Ask<Wait>) {
         let Ask { request, reply } = ask;
-        if waits(&reply, Duration::from_millis(request.ms)).await {
+        if wait_unless_abandoned(&reply, Duration::from_millis(request.ms)).await {
             reply.send(Value::Null);
         } else {
             self.abandoned.fetch_add(1, Ordering::Relaxed);
@@ -269,7 +273,7 @@ impl strowger::Actor for Echo {
 
 impl Echo {
     /// Sends as many numbers as the reader accepts.
-    fn go_on(&mut self, stream: u64, cx: &mut Context<Self>) -> Result<(), BoxError> {
+    fn send_next(&mut self, stream: u64, cx: &mut Context<Self>) -> Result<(), BoxError> {
         let Some(numbers) = self.streams.get_mut(&stream) else {
             return Ok(());
         };
@@ -287,7 +291,7 @@ impl Echo {
                 Err(error) => return Err(error.to_string().into()),
             }
             if let Some(pause) = numbers.pause {
-                cx.send_after(pause, GoOn(stream));
+                cx.send_after(pause, NextItem(stream));
                 return Ok(());
             }
         }
@@ -299,7 +303,7 @@ impl Echo {
 }
 
 /// Waits for the time to pass. Returns `false` if the caller gave up before.
-async fn waits(reply: &Reply<Value>, span: Duration) -> bool {
+async fn wait_unless_abandoned(reply: &Reply<Value>, span: Duration) -> bool {
     let until = tokio::time::Instant::now() + span;
     while tokio::time::Instant::now() < until {
         if !reply.is_waiting() {

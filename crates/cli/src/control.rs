@@ -28,7 +28,9 @@ impl ControlArgs {
     /// Connects to the node.
     pub(crate) async fn connect(&self) -> CliResult<Client> {
         let path = self.path()?;
-        Client::connect(&path).await.map_err(|error| failed(&error))
+        Client::connect(&path)
+            .await
+            .map_err(|error| client_failure(&error))
     }
 }
 
@@ -42,7 +44,7 @@ pub(crate) fn block_on<T>(conversation: impl Future<Output = CliResult<T>>) -> C
 }
 
 /// Converts a failed call to a failure for the user.
-pub(crate) fn failed(error: &ClientError) -> Failure {
+pub(crate) fn client_failure(error: &ClientError) -> Failure {
     match error {
         ClientError::NoNode { .. } => Failure::outside(error.to_string()).hint(
             "start a node with `strowger run` or `strowger demo`, or pass the path of its socket: \
@@ -75,7 +77,7 @@ pub(crate) fn default_socket() -> CliResult<PathBuf> {
         }
     }
     let found = fs::symlink_metadata(folder).map_err(|error| Failure::file(folder, &error))?;
-    if !found.is_dir() || found.uid() != user()? || found.mode() & 0o077 != 0 {
+    if !found.is_dir() || found.uid() != user_id()? || found.mode() & 0o077 != 0 {
         let text = format!(
             "{}: not a directory owned by and private to this user",
             folder.display()
@@ -95,13 +97,13 @@ fn default_path() -> CliResult<PathBuf> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let folder = match runtime.filter(|folder| folder.is_absolute() && folder.is_dir()) {
         Some(folder) => folder,
-        None => std::env::temp_dir().join(format!("strowger-{}", user()?)),
+        None => std::env::temp_dir().join(format!("strowger-{}", user_id()?)),
     };
     Ok(folder.join("strowger.sock"))
 }
 
 /// Returns the user id of this process.
-fn user() -> CliResult<u32> {
+fn user_id() -> CliResult<u32> {
     let ourselves = Path::new("/proc/self");
     let found = fs::metadata(ourselves).map_err(|error| Failure::file(ourselves, &error))?;
     Ok(found.uid())

@@ -22,7 +22,7 @@ pub(crate) enum ExitStatus {
 /// The reason why a command did not succeed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The reader of our output is gone: there is nobody to report to.
+    /// The reader of the output is gone, so the error cannot be reported.
     Unread,
     /// Any other failure: its status, its description, and a hint.
     Reported {
@@ -50,10 +50,10 @@ impl Failure {
 
     /// Creates the failure for a file that cannot be read or written.
     pub(crate) fn file(path: &Path, error: &io::Error) -> Self {
-        let told = Self::outside(format!("{}: {error}", path.display()));
+        let failure = Self::outside(format!("{}: {error}", path.display()));
         match error.kind() {
-            io::ErrorKind::NotFound => told.hint("check the path; `-` reads standard input"),
-            _ => told,
+            io::ErrorKind::NotFound => failure.hint("check the path; `-` reads standard input"),
+            _ => failure,
         }
     }
 
@@ -117,14 +117,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn failure_says_what_and_what_to_do() {
+    fn failure_has_a_message_and_a_hint() {
         let failure = Failure::outside("port 8805 is taken").hint("use --port 0");
         let text = failure.to_string();
         assert_eq!(text, "error: port 8805 is taken\nhint: use --port 0");
     }
 
     #[test]
-    fn closed_pipe_is_no_failure_to_report() {
+    fn closed_pipe_is_not_reported() {
         let failure = Failure::from(io::Error::from(io::ErrorKind::BrokenPipe));
         assert!(matches!(failure, Failure::Unread));
     }

@@ -24,12 +24,12 @@ pub(crate) fn read_plain(path: &Path, most: usize) -> CliResult<Vec<u8>> {
         .open(path);
     let file = opened.map_err(|error| match fs::metadata(path) {
         // A socket cannot be opened at all, and the error of the system does not explain why.
-        Ok(found) if !found.is_file() => other(path, found.file_type()),
+        Ok(found) if !found.is_file() => special_file_failure(path, found.file_type()),
         _ => failed(error),
     })?;
     let found = file.metadata().map_err(failed)?;
     if !found.is_file() {
-        return Err(other(path, found.file_type()));
+        return Err(special_file_failure(path, found.file_type()));
     }
     let long = |length: u64| {
         let text = format!("{}: {length} bytes, limit is {most}", path.display());
@@ -38,17 +38,17 @@ pub(crate) fn read_plain(path: &Path, most: usize) -> CliResult<Vec<u8>> {
     if found.len() > most as u64 {
         return Err(long(found.len()));
     }
-    let mut octets = Vec::new();
+    let mut bytes = Vec::new();
     // The file may grow while it is read.
     let mut file = file.take(most as u64 + 1);
-    file.read_to_end(&mut octets).map_err(failed)?;
-    if octets.len() > most {
-        return Err(long(octets.len() as u64));
+    file.read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() > most {
+        return Err(long(bytes.len() as u64));
     }
-    Ok(octets)
+    Ok(bytes)
 }
 
-fn other(path: &Path, kind: FileType) -> Failure {
+fn special_file_failure(path: &Path, kind: FileType) -> Failure {
     let kind = if kind.is_dir() {
         "a directory"
     } else if kind.is_fifo() {

@@ -13,7 +13,7 @@ mod conformance;
 mod control;
 mod exit;
 mod file;
-mod logbook;
+mod log_ring;
 mod output;
 
 use std::process::ExitCode;

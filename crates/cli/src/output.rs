@@ -14,7 +14,7 @@ use tracing_subscriber::{EnvFilter, reload};
 
 pub(crate) use self::table::Table;
 use crate::exit::CliResult;
-use crate::logbook;
+use crate::log_ring;
 
 /// The environment variable for the log filter, such as `info` or `strowger=debug`.
 const LOG: &str = "STROWGER_LOG";
@@ -26,9 +26,9 @@ pub(crate) fn log_to_stderr() {
     let (filter, handle) = reload::Layer::new(filter);
     let log = tracing_subscriber::fmt::layer()
         .with_writer(io::stderr)
-        .with_ansi(io::stderr().is_terminal() && !plain_wanted())
+        .with_ansi(io::stderr().is_terminal() && !is_plain_requested())
         .with_filter(filter);
-    let book = logbook::LogbookLayer.with_filter(LevelFilter::INFO);
+    let book = log_ring::LogRingLayer.with_filter(LevelFilter::INFO);
     tracing_subscriber::registry().with(log).with(book).init();
     let set = move |filter| handle.reload(filter).is_ok();
     // Called once, by `main`.
@@ -84,7 +84,7 @@ pub(crate) struct Output {
     terminal: bool,
     colours: bool,
     /// `true` if the last line was drawn by [`Output::live`] and may be overwritten.
-    drawn: bool,
+    has_live_line: bool,
 }
 
 impl Output {
@@ -94,14 +94,14 @@ impl Output {
         Self {
             to: BufWriter::new(Box::new(io::stdout())),
             terminal,
-            colours: terminal && !plain_wanted(),
-            drawn: false,
+            colours: terminal && !is_plain_requested(),
+            has_live_line: false,
         }
     }
 
     /// Prints one line.
     pub(crate) fn line(&mut self, line: impl Display) -> CliResult {
-        if std::mem::take(&mut self.drawn) {
+        if std::mem::take(&mut self.has_live_line) {
             writeln!(self.to)?;
         }
         writeln!(self.to, "{line}")?;
@@ -109,8 +109,8 @@ impl Output {
     }
 
     /// Writes bytes as they are.
-    pub(crate) fn bytes(&mut self, octets: &[u8]) -> CliResult {
-        Ok(self.to.write_all(octets)?)
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) -> CliResult {
+        Ok(self.to.write_all(bytes)?)
     }
 
     /// Prints a JSON object on one line.
@@ -123,7 +123,7 @@ impl Output {
         if self.terminal {
             // Carriage return, then erase to the end: the previous line may have been longer.
             write!(self.to, "\r{line}\x1b[K")?;
-            self.drawn = true;
+            self.has_live_line = true;
         } else {
             writeln!(self.to, "{line}")?;
         }
@@ -146,7 +146,7 @@ impl Output {
 }
 
 /// Returns `true` if plain text is wanted: by <https://no-color.org>, or by a dumb terminal.
-fn plain_wanted() -> bool {
+fn is_plain_requested() -> bool {
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     set("NO_COLOR") || std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }

@@ -31,7 +31,7 @@ use crate::values::Choices;
 const DIFFERENT: &str = include_str!("rs_pfcp.tsv");
 
 /// Returns values of an element: leaves without spare bits, and groups of such leaves.
-fn generated(ie: IeType) -> Vec<Vec<u8>> {
+fn generate_values(ie: IeType) -> Vec<Vec<u8>> {
     match describe(ie) {
         Some(Descriptor::Leaf(leaf)) => {
             let values = values::leaf_variety(leaf, u64::from(ie.0) << 8);
@@ -64,7 +64,7 @@ struct Outcome {
     example: String,
 }
 
-fn listed() -> BTreeSet<(String, String)> {
+fn read_known_differences() -> BTreeSet<(String, String)> {
     let lines = DIFFERENT.lines().filter(|line| !line.starts_with('#'));
     let pair = |line: &str| {
         let mut cells = line.split('\t').map(str::to_owned);
@@ -82,14 +82,14 @@ fn rs_pfcp_reads_and_encodes_what_we_encode() {
     let mut proof = Proof::by("rs-pfcp");
     for (ie, again) in ELEMENTS {
         let mut outcome = Outcome::default();
-        for value in generated(*ie) {
+        for value in generate_values(*ie) {
             // `rs-pfcp` panics on some values.
             let said = std::panic::catch_unwind(|| again(&value));
             match said {
-                Ok(Ok(octets)) if octets == value => outcome.same += 1,
-                Ok(Ok(octets)) => {
+                Ok(Ok(bytes)) if bytes == value => outcome.same += 1,
+                Ok(Ok(bytes)) => {
                     outcome.changed += 1;
-                    outcome.example = format!("{octets:02x?} for {value:02x?}");
+                    outcome.example = format!("{bytes:02x?} for {value:02x?}");
                 }
                 Ok(Err(error)) => {
                     outcome.refused += 1;
@@ -114,20 +114,20 @@ fn rs_pfcp_reads_and_encodes_what_we_encode() {
         for round in 0..6 {
             let noise = values::noise(u64::from(message.0) << 8 | round, 1 << 15);
             let mut choices = Choices::readable(&noise);
-            let octets = values::message_of(*message, &without_spare_bits, &mut choices);
-            let own = Message::decode(&octets).and_then(|message| message.encode());
-            assert_eq!(own.as_ref(), Ok(&octets), "our encoder");
+            let bytes = values::message_of(*message, &without_spare_bits, &mut choices);
+            let own = Message::decode(&bytes).and_then(|message| message.encode());
+            assert_eq!(own.as_ref(), Ok(&bytes), "our encoder");
             let key = |what: &str| (message.to_string(), what.to_owned());
-            match rs_pfcp::message::parse(&octets).map(|message| message.marshal()) {
+            match rs_pfcp::message::parse(&bytes).map(|message| message.marshal()) {
                 Err(error) => drop(different.insert(key("refused"), error.to_string())),
-                Ok(again) => match difference(&octets, &again) {
+                Ok(again) => match difference(&bytes, &again) {
                     None => proof.message(*message),
                     Some(what) => drop(different.insert(key("changed"), what)),
                 },
             }
         }
     }
-    let listed = listed();
+    let listed = read_known_differences();
     let new = different.iter().filter(|(key, _)| !listed.contains(key));
     let new: Vec<_> = new
         .map(|((of, what), example)| format!("{of}\t{what}\t{example:.160}"))

@@ -49,7 +49,7 @@ impl BenchProcess {
     }
 
     /// Returns `true` for a row of this process.
-    pub(super) fn measured(self, row: &Value) -> bool {
+    pub(super) fn has_measured(self, row: &Value) -> bool {
         row["process"] == self.number && row["pinned"] == self.pinned
     }
 }
@@ -59,21 +59,21 @@ impl BenchProcess {
 pub(super) fn combine(rows: &[Value]) -> Vec<Value> {
     let mut combined: Vec<Value> = Vec::new();
     for row in rows {
-        let is_known = |known: &Value| same(known, row);
+        let is_known = |known: &Value| is_same_row(known, row);
         if !combined.iter().any(is_known) {
-            combined.push(one(rows, row));
+            combined.push(combine_rows(rows, row));
         }
     }
     combined
 }
 
-fn same(one: &Value, other: &Value) -> bool {
+fn is_same_row(one: &Value, other: &Value) -> bool {
     one["id"] == other["id"] && one["subject"] == other["subject"]
 }
 
-fn one(rows: &[Value], like: &Value) -> Value {
+fn combine_rows(rows: &[Value], like: &Value) -> Value {
     let of = |pinned: bool| -> Vec<&Value> {
-        let own = |row: &&Value| same(row, like) && row["pinned"] == pinned;
+        let own = |row: &&Value| is_same_row(row, like) && row["pinned"] == pinned;
         rows.iter().filter(own).collect()
     };
     let (pinned, unpinned) = (of(true), of(false));
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn ratios_are_taken_within_a_process() {
+    fn ratios_are_computed_within_a_process() {
         // A machine that is slow for one process is slow for all subjects in it.
         let mut rows = Vec::new();
         for (process, speed) in [(0, 1.0), (1, 10.0), (2, 1.0)] {
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn figure_that_most_processes_lack_is_none() {
+    fn figure_missing_in_most_processes_is_null() {
         let lacking = json!({ "part": "scale", "id": "tell", "subject": "xtra", "value": null,
             "unit": "ns", "reason": "it does not keep up", "process": 0, "pinned": true });
         let mut other = lacking.clone();
@@ -218,12 +218,12 @@ mod tests {
     }
 
     #[test]
-    fn passes_take_turns_and_know_their_rows() {
+    fn processes_alternate_placements_and_mark_their_rows() {
         let passes = BenchProcess::all(&[true, false]);
         assert_eq!(passes.len(), 2 * PROCESSES);
         assert_ne!(passes[0].pinned, passes[1].pinned);
-        assert!(!passes[1].measured(&row("tokio", 0, true, 1.0)));
-        assert!(passes[1].measured(&row("tokio", 0, false, 2.0)));
+        assert!(!passes[1].has_measured(&row("tokio", 0, true, 1.0)));
+        assert!(passes[1].has_measured(&row("tokio", 0, false, 2.0)));
         assert_eq!(passes[1].args(), ["--process", "0", "--unpinned"]);
     }
 }

@@ -42,7 +42,7 @@ struct StoreFile {
     path: PathBuf,
     changed: std::time::SystemTime,
     /// The contents, without the empty end that journals have.
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
 }
 
 impl StoreFile {
@@ -59,35 +59,35 @@ impl StoreFile {
         format!("cannot damage {}: {error}", self.path.display())
     }
 
-    /// Returns a number of bytes, from one up to the smaller of `MOST` and the size.
-    fn some(&self, random: &mut Rng) -> usize {
-        random.usize(1..=self.octets.len().min(MOST))
+    /// Returns a number of bytes, from one up to the smaller of `MAX_DAMAGE` and the size.
+    fn random_length(&self, random: &mut Rng) -> usize {
+        random.usize(1..=self.bytes.len().min(MAX_DAMAGE))
     }
 
     fn tear(&self, random: &mut Rng) -> Result<(), String> {
-        let from = self.octets.len() - self.some(random);
-        let last = &self.octets[from..];
+        let from = self.bytes.len() - self.random_length(random);
+        let last = &self.bytes[from..];
         let half = &last[..last.len().div_ceil(2)];
-        let written = self.open()?.write_all_at(half, self.octets.len() as u64);
+        let written = self.open()?.write_all_at(half, self.bytes.len() as u64);
         written.map_err(|error| self.failed(&error))
     }
 
     fn cut(&self, random: &mut Rng) -> Result<(), String> {
-        let left = self.octets.len() - self.some(random);
+        let left = self.bytes.len() - self.random_length(random);
         let cut = self.open()?.set_len(left as u64);
         cut.map_err(|error| self.failed(&error))
     }
 
     fn flip(&self, random: &mut Rng) -> Result<(), String> {
-        let at = random.usize(..self.octets.len());
-        let flipped = self.octets[at] ^ 1 << random.u8(..8);
+        let at = random.usize(..self.bytes.len());
+        let flipped = self.bytes[at] ^ 1 << random.u8(..8);
         let written = self.open()?.write_all_at(&[flipped], at as u64);
         written.map_err(|error| self.failed(&error))
     }
 }
 
 /// Maximum number of bytes of a journal that are cut off or repeated.
-const MOST: usize = 600;
+const MAX_DAMAGE: usize = 600;
 
 /// Returns the files that a store reads at its start.
 fn files(store: &Path) -> Result<Vec<StoreFile>, String> {
@@ -98,24 +98,24 @@ fn files(store: &Path) -> Result<Vec<StoreFile>, String> {
         for entry in fs::read_dir(&folder).map_err(failed)? {
             let path = entry.map_err(failed)?.path();
             let name = path.file_name().unwrap_or_default();
-            if UNREAD.iter().any(|one| name == *one) {
+            if IGNORED_FILES.iter().any(|one| name == *one) {
                 continue;
             }
             if path.is_dir() {
                 folders.push(path);
                 continue;
             }
-            let mut octets = fs::read(&path).map_err(failed)?;
-            let end = octets.iter().rposition(|&octet| octet != 0);
-            octets.truncate(end.map_or(0, |last| last + 1));
+            let mut bytes = fs::read(&path).map_err(failed)?;
+            let end = bytes.iter().rposition(|&byte| byte != 0);
+            bytes.truncate(end.map_or(0, |last| last + 1));
             let changed = fs::metadata(&path)
                 .and_then(|data| data.modified())
                 .map_err(failed)?;
-            if !octets.is_empty() {
+            if !bytes.is_empty() {
                 found.push(StoreFile {
                     path,
                     changed,
-                    octets,
+                    bytes,
                 });
             }
         }
@@ -125,4 +125,4 @@ fn files(store: &Path) -> Result<Vec<StoreFile>, String> {
 }
 
 /// Files that a store does not read: a lock, reserved space, the copy made before the damage.
-const UNREAD: [&str; 3] = ["lock", "reserve", "damaged"];
+const IGNORED_FILES: [&str; 3] = ["lock", "reserve", "damaged"];

@@ -102,7 +102,10 @@ impl LoadProcess {
         wait_until("the load did not send a request", || {
             match load.try_wait()? {
                 Some(status) => Err(format!("the load ended with {status}")),
-                None => Ok(fs::metadata(&setup.journal).is_ok_and(|data| data.len() >= A_REQUEST)),
+                None => {
+                    Ok(fs::metadata(&setup.journal)
+                        .is_ok_and(|data| data.len() >= MIN_JOURNAL_BYTES))
+                }
             }
         })?;
         Ok(Self(load))
@@ -110,12 +113,12 @@ impl LoadProcess {
 
     /// Stops the process, and waits until it has stopped: its threads continue until each receives
     /// the signal, which takes a while on a busy machine.
-    pub(super) fn hold(&self) -> Outcome {
+    pub(super) fn pause(&self) -> Outcome {
         self.0.signal(Signal::STOP)?;
         wait_until("the load did not stop", || is_stopped(self.0.id()))
     }
 
-    pub(super) fn go_on(&self) -> Outcome {
+    pub(super) fn resume(&self) -> Outcome {
         self.0.signal(Signal::CONT)
     }
 
@@ -127,13 +130,13 @@ impl LoadProcess {
 }
 
 /// Longest time for what takes milliseconds, on a busy machine.
-const STEP: Duration = Duration::from_secs(120);
+const STEP_LIMIT: Duration = Duration::from_secs(120);
 
 fn wait_until(failure: &str, mut is_so: impl FnMut() -> Result<bool, String>) -> Outcome {
     let begun = Instant::now();
     while !is_so()? {
-        if begun.elapsed() > STEP {
-            return Err(format!("{failure} within {STEP:?}"));
+        if begun.elapsed() > STEP_LIMIT {
+            return Err(format!("{failure} within {STEP_LIMIT:?}"));
         }
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -141,7 +144,7 @@ fn wait_until(failure: &str, mut is_so: impl FnMut() -> Result<bool, String>) ->
 }
 
 /// A journal with more bytes than this contains a request.
-const A_REQUEST: u64 = 64;
+const MIN_JOURNAL_BYTES: u64 = 64;
 
 /// Returns `true` if all threads of a process have stopped.
 fn is_stopped(process: u32) -> Result<bool, String> {

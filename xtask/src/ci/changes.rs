@@ -9,7 +9,7 @@ use crate::step;
 pub(crate) const BASE: &str = "STROWGER_CI_BASE";
 
 /// Path prefixes, and the steps of `--full` that a change below them needs.
-const PULLS: [(&str, &[&str]); 5] = [
+const TRIGGERS: [(&str, &[&str]); 5] = [
     ("crates/runtime/src/schedule/", &["miri", "bugs"]),
     ("crates/runtime/src/mailbox", &["bugs"]),
     ("crates/runtime/src/supervision", &["bugs"]),
@@ -21,7 +21,7 @@ const PULLS: [(&str, &[&str]); 5] = [
 ///
 /// The base is the commit in `STROWGER_CI_BASE`, which a hosted workflow sets to the target of the
 /// change. Without it, nothing is pulled in: the nightly run has all proofs.
-pub(super) fn needed(project: &Project) -> Result<Vec<&'static str>, String> {
+pub(super) fn needed_steps(project: &Project) -> Result<Vec<&'static str>, String> {
     let Some(base) = base()? else {
         return Ok(Vec::new());
     };
@@ -30,7 +30,7 @@ pub(super) fn needed(project: &Project) -> Result<Vec<&'static str>, String> {
     git.args(["diff", "--name-only", &format!("{base}...HEAD"), "--"]);
     let changed = step::output(&mut git)
         .map_err(|error| format!("{BASE}={base} is not a commit to compare with: {error}"))?;
-    Ok(pulled(changed.lines()))
+    Ok(triggered_steps(changed.lines()))
 }
 
 /// Returns the commit in `STROWGER_CI_BASE`, if it is set.
@@ -43,10 +43,12 @@ pub(crate) fn base() -> Result<Option<String>, String> {
     .transpose()
 }
 
-fn pulled<'a>(changed: impl IntoIterator<Item = &'a str>) -> Vec<&'static str> {
+fn triggered_steps<'a>(changed: impl IntoIterator<Item = &'a str>) -> Vec<&'static str> {
     let mut steps = Vec::new();
     for file in changed {
-        let pulls = PULLS.iter().filter(|(prefix, _)| file.starts_with(prefix));
+        let pulls = TRIGGERS
+            .iter()
+            .filter(|(prefix, _)| file.starts_with(prefix));
         for step in pulls.flat_map(|(_, needed)| *needed) {
             if !steps.contains(step) {
                 steps.push(*step);
@@ -61,14 +63,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn change_of_the_scheduler_pulls_in_miri_and_seeded_bugs() {
+    fn scheduler_change_requires_miri_and_seeded_bugs() {
         let changed = ["README.md", "crates/runtime/src/schedule/pool.rs"];
-        assert_eq!(pulled(changed), ["miri", "bugs"]);
+        assert_eq!(triggered_steps(changed), ["miri", "bugs"]);
         let both = [
             "crates/runtime/src/mailbox.rs",
             "crates/pfcp/src/wire/walk.rs",
         ];
-        assert_eq!(pulled(both), ["bugs", "conformance"]);
-        assert_eq!(pulled(["docs/pfcp.md"]), [""; 0]);
+        assert_eq!(triggered_steps(both), ["bugs", "conformance"]);
+        assert_eq!(triggered_steps(["docs/pfcp.md"]), [""; 0]);
     }
 }

@@ -60,7 +60,7 @@ impl RunRecord {
             );
         }
         let passed_before = match resume {
-            true => passed(&before, &commit),
+            true => passed_steps(&before, &commit),
             false => BTreeSet::new(),
         };
         Ok(Self {
@@ -78,7 +78,7 @@ impl RunRecord {
         self.passed_before.contains(name)
     }
 
-    /// Writes the results so far. A record that cannot be written is no reason to fail.
+    /// Writes the results so far. A failure to write the record does not fail the run.
     pub(super) fn write(&self, results: &[StepResult]) {
         let before = self.passed_before.iter();
         let before = before.map(|name| json!({ "name": name, "ok": true, "before": true }));
@@ -103,11 +103,11 @@ impl RunRecord {
     /// calibration notices a machine that other programs have kept busy meanwhile.
     pub(super) fn check_budget(&self, budget: Duration) -> Outcome {
         let calibration = self.calibration.max(calibrate());
-        judge(self.begun.elapsed(), budget, calibration)
+        check_time(self.begun.elapsed(), budget, calibration)
     }
 }
 
-fn judge(took: Duration, budget: Duration, calibration: Duration) -> Outcome {
+fn check_time(took: Duration, budget: Duration, calibration: Duration) -> Outcome {
     if took <= budget || calibration > REFERENCE {
         return Ok(());
     }
@@ -120,7 +120,7 @@ fn judge(took: Duration, budget: Duration, calibration: Duration) -> Outcome {
 }
 
 /// Returns the steps of a record of this commit that passed.
-fn passed(record: &Value, commit: &str) -> BTreeSet<String> {
+fn passed_steps(record: &Value, commit: &str) -> BTreeSet<String> {
     if record["commit"] != commit || record["clean"] != true {
         return BTreeSet::new();
     }
@@ -138,7 +138,7 @@ fn calibrate() -> Duration {
         let begun = Instant::now();
         thread::scope(|scope| {
             for _ in 0..processors {
-                scope.spawn(work);
+                scope.spawn(calibration_loop);
             }
         });
         begun.elapsed()
@@ -146,7 +146,7 @@ fn calibrate() -> Duration {
     times.min().unwrap_or_default()
 }
 
-fn work() {
+fn calibration_loop() {
     let mut state = 1_u64;
     for round in 0..ROUNDS {
         state = state.rotate_left(5) ^ u64::from(round);
@@ -163,21 +163,24 @@ mod tests {
     #[test]
     fn run_over_budget_fails_on_a_machine_as_fast_as_the_reference() {
         let fast = REFERENCE / 2;
-        let error = judge(31 * MINUTE, 30 * MINUTE, fast).expect_err("it took too long");
+        let error = check_time(31 * MINUTE, 30 * MINUTE, fast).expect_err("it took too long");
         assert!(error.contains("31 min, the budget is 30 min"), "{error}");
-        assert_eq!(judge(30 * MINUTE, 30 * MINUTE, fast), Ok(()));
-        assert_eq!(judge(90 * MINUTE, 30 * MINUTE, 2 * REFERENCE), Ok(()));
+        assert_eq!(check_time(30 * MINUTE, 30 * MINUTE, fast), Ok(()));
+        assert_eq!(check_time(90 * MINUTE, 30 * MINUTE, 2 * REFERENCE), Ok(()));
     }
 
     #[test]
-    fn resume_takes_over_what_passed_on_the_same_commit() {
+    fn resume_skips_steps_that_passed_on_the_same_commit() {
         let record = json!({
             "commit": "abc", "clean": true,
             "steps": [{ "name": "fmt", "ok": true }, { "name": "test", "ok": false }],
         });
-        assert_eq!(passed(&record, "abc"), BTreeSet::from(["fmt".to_owned()]));
-        assert!(passed(&record, "def").is_empty());
+        assert_eq!(
+            passed_steps(&record, "abc"),
+            BTreeSet::from(["fmt".to_owned()])
+        );
+        assert!(passed_steps(&record, "def").is_empty());
         let changed = json!({ "commit": "abc", "clean": false, "steps": record["steps"] });
-        assert!(passed(&changed, "abc").is_empty());
+        assert!(passed_steps(&changed, "abc").is_empty());
     }
 }

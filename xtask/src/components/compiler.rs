@@ -7,16 +7,16 @@ use crate::{process, tools};
 
 const TARGET: &str = "wasm32-unknown-unknown";
 
-/// Installs the compilers that are missing, where Debian has them, and says what is still missing.
+/// Installs the compilers that are missing, where Debian has them, and reports those still missing.
 ///
 /// # Errors
-/// Returns an error that says how to get what is missing.
+/// Returns an error that says how to get the missing compilers.
 pub(super) fn install() -> Result<(), String> {
     if Rust::find().is_err() {
         DEBIAN.into_iter().for_each(tools::install);
     }
     for packages in C_PACKAGES {
-        if C::here().is_none() {
+        if C::installed().is_none() {
             packages.into_iter().for_each(tools::install);
         }
     }
@@ -28,7 +28,7 @@ pub(super) fn install() -> Result<(), String> {
 /// the same everywhere; else a nightly one, as in `strowger component build`.
 pub(super) struct Rust {
     pub(super) version: String,
-    /// The compiler, if it is not the one that cargo uses by default.
+    /// The compiler, unless cargo uses it by default.
     pub(super) rustc: Option<&'static str>,
 }
 
@@ -41,17 +41,21 @@ impl Rust {
             rustc.arg("+nightly").env_remove("RUSTUP_TOOLCHAIN");
             rustc
         };
-        let library = said(plain(), &["--print", "target-libdir", "--target", TARGET]);
+        let library = output_of(plain(), &["--print", "target-libdir", "--target", TARGET]);
         if library.is_some_and(|folder| Path::new(&folder).is_dir()) {
             return Self::of(plain(), "", None);
         }
         if has_sources("/usr") {
-            return Self::of(Command::new(DEBIAN_RUSTC), LIBRARY, Some(DEBIAN_RUSTC));
+            return Self::of(
+                Command::new(DEBIAN_RUSTC),
+                LIBRARY_SUFFIX,
+                Some(DEBIAN_RUSTC),
+            );
         }
         for rustc in [&plain as &dyn Fn() -> Command, &nightly] {
-            let root = said(rustc(), &["--print", "sysroot"]);
+            let root = output_of(rustc(), &["--print", "sysroot"]);
             if root.is_some_and(|root| has_sources(&root)) {
-                return Self::of(rustc(), LIBRARY, None);
+                return Self::of(rustc(), LIBRARY_SUFFIX, None);
             }
         }
         let hint = format!("rustup target add {TARGET}, or cargo xtask setup guests");
@@ -59,14 +63,15 @@ impl Rust {
     }
 
     fn of(compiler: Command, more: &str, rustc: Option<&'static str>) -> Result<Self, String> {
-        let version = said(compiler, &["--version"]).ok_or("rustc does not say its version")?;
+        let version =
+            output_of(compiler, &["--version"]).ok_or("rustc does not say its version")?;
         let version = format!("{version}{more}");
         Ok(Self { version, rustc })
     }
 }
 
 /// Suffix of the version of a compiler that builds the standard library as well.
-const LIBRARY: &str = " with its library";
+const LIBRARY_SUFFIX: &str = " with its library";
 /// The Rust packages of Debian, and the path of their compiler.
 const DEBIAN: [&str; 2] = ["rustc-web", "rust-web-src"];
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
@@ -78,7 +83,7 @@ fn has_sources(root: &str) -> bool {
 }
 
 /// Runs a command and returns its output if it succeeds.
-fn said(mut command: Command, args: &[&str]) -> Option<String> {
+fn output_of(mut command: Command, args: &[&str]) -> Option<String> {
     let output = process::output(command.args(args)).ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     output.status.success().then(|| text.trim().to_owned())
@@ -95,7 +100,7 @@ pub(super) struct C {
 /// The suffixes in distributions: none, or one of many versions. The first suitable one is used.
 const SUFFIXES: [&str; 5] = ["", "-16", "-17", "-18", "-19"];
 /// The oldest version that links what QuickJS is built with.
-const OLDEST: u32 = 16;
+const MIN_VERSION: u32 = 16;
 /// Debian packages, tried in order: those of version 16, then those of the default version.
 const C_PACKAGES: [[&str; 3]; 2] = [
     ["clang-16", "lld-16", "libclang-rt-16-dev-wasm32"],
@@ -104,39 +109,39 @@ const C_PACKAGES: [[&str; 3]; 2] = [
 
 impl C {
     pub(super) fn find() -> Result<Self, String> {
-        Self::here().ok_or_else(|| {
+        Self::installed().ok_or_else(|| {
             format!(
-                "guests in C and JavaScript need clang and wasm-ld of version {OLDEST} or later, \
-                 and the builtins for wasm32: cargo xtask setup guests"
+                "guests in C and JavaScript need clang and wasm-ld of version {MIN_VERSION} or \
+                 later, and the builtins for wasm32: cargo xtask setup guests"
             )
         })
     }
 
-    fn here() -> Option<Self> {
+    fn installed() -> Option<Self> {
         SUFFIXES.into_iter().find_map(|suffix| {
             let clang = format!("clang{suffix}");
             let flags = ["--target=wasm32-wasi", "-print-libgcc-file-name"];
-            let builtins = said(Command::new(&clang), &flags)?;
+            let builtins = output_of(Command::new(&clang), &flags)?;
             let [clang, linker] = [clang, format!("wasm-ld{suffix}")].map(|program| {
-                let version = said(Command::new(program), &["--version"])?;
+                let version = output_of(Command::new(program), &["--version"])?;
                 version.lines().next().map(str::to_owned)
             });
             let (clang, linker) = (clang?, linker?);
-            let new = major(&clang)? >= OLDEST && Path::new(&builtins).is_file();
+            let new = major_version(&clang)? >= MIN_VERSION && Path::new(&builtins).is_file();
             let version = format!("{clang}, {linker}");
             new.then_some(Self { version, suffix })
         })
     }
 
     /// Passes the names of the programs to a script.
-    pub(super) fn tell(&self, script: &mut Command) {
+    pub(super) fn set_environment(&self, script: &mut Command) {
         script.env("CLANG", format!("clang{}", self.suffix));
         script.env("WASM_LD", format!("wasm-ld{}", self.suffix));
     }
 }
 
 /// Parses the major version after the word `version`.
-fn major(line: &str) -> Option<u32> {
+fn major_version(line: &str) -> Option<u32> {
     let (_, version) = line.split_once("version ")?;
     version.split('.').next()?.parse().ok()
 }
@@ -146,9 +151,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_of_clang_are_read() {
-        assert_eq!(major("Debian clang version 16.0.6 (15~deb12u1)"), Some(16));
-        assert_eq!(major("clang version 19.1.7"), Some(19));
-        assert_eq!(major("Apple clang"), None);
+    fn clang_versions_are_parsed() {
+        assert_eq!(
+            major_version("Debian clang version 16.0.6 (15~deb12u1)"),
+            Some(16)
+        );
+        assert_eq!(major_version("clang version 19.1.7"), Some(19));
+        assert_eq!(major_version("Apple clang"), None);
     }
 }

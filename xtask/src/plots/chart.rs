@@ -33,15 +33,15 @@ pub(super) struct Bars {
 }
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-type Drawn = Result<(), Box<dyn std::error::Error>>;
+type DrawResult = Result<(), Box<dyn std::error::Error>>;
 
 const SIZE: (u32, u32) = (760, 420);
 /// Height of the title above a chart.
-const TITLE: i32 = 36;
+const TITLE_HEIGHT: i32 = 36;
 /// Height of the line below a chart that names the origin of its figures.
-const NOTE: u32 = 28;
+const NOTE_HEIGHT: u32 = 28;
 /// Width of the column at the right of a chart that names its lines.
-const NAMES: u32 = 110;
+const NAMES_WIDTH: u32 = 110;
 const FONT: &str = "system-ui, sans-serif";
 
 const TEXT: RGBColor = RGBColor(0x24, 0x29, 0x2f);
@@ -57,7 +57,7 @@ const LINES: [RGBColor; 6] = [
     RGBColor(0xbf, 0x39, 0x89),
 ];
 /// The colour that replaces each colour on a dark page.
-const DARK: [(RGBColor, &str); 8] = [
+const DARK_COLOURS: [(RGBColor, &str); 8] = [
     (FAINT_TEXT, "#9198a1"),
     (GRID, "#3d444d"),
     (LINES[0], "#58a6ff"),
@@ -74,7 +74,7 @@ impl Chart {
         svg(self.title, &self.note, |area| self.draw(area))
     }
 
-    fn draw(&self, area: &Area<'_>) -> Drawn {
+    fn draw(&self, area: &Area<'_>) -> DrawResult {
         let points = || self.series.iter().flat_map(|series| &series.points);
         let xs = decades(points().map(|point| point.0));
         let values = points().map(|point| point.1);
@@ -92,13 +92,13 @@ impl Chart {
         let y_labels = if self.logarithmic { labels(&ys) } else { 10 };
         let mut chart = ChartBuilder::on(area)
             .margin_top(12)
-            .margin_right(NAMES)
+            .margin_right(NAMES_WIDTH)
             .margin_left(12)
             .x_label_area_size(48)
             .y_label_area_size(64)
             .build_cartesian_2d(xs, ys)?;
-        let label = |value: &f64| short(*value);
-        let power = |value: &f64| short(10_f64.powf(*value));
+        let label = |value: &f64| shorten(*value);
+        let power = |value: &f64| shorten(10_f64.powf(*value));
         chart
             .configure_mesh()
             .max_light_lines(0)
@@ -121,12 +121,12 @@ impl Chart {
             chart.draw_series(line.point_size(3))?;
             if let Some(end) = places.last() {
                 // Relative to the area, as text is drawn.
-                names.push((number, chart.backend_coord(end).1 - TITLE));
+                names.push((number, chart.backend_coord(end).1 - TITLE_HEIGHT));
             }
         }
         let (right, _) = area.dim_in_pixel();
-        let left = i32::try_from(right - NAMES)? + 10;
-        for (number, y) in apart(names) {
+        let left = i32::try_from(right - NAMES_WIDTH)? + 10;
+        for (number, y) in spread_labels(names) {
             let style = style(13, &LINES[number % LINES.len()], HPos::Left);
             area.draw_text(&self.series[number].name, &style, (left, y))?;
         }
@@ -140,11 +140,11 @@ impl Bars {
         svg(self.title, &self.note, |area| self.draw(area))
     }
 
-    fn draw(&self, area: &Area<'_>) -> Drawn {
+    fn draw(&self, area: &Area<'_>) -> DrawResult {
         let longest = self.bars.iter().map(|bar| bar.1).fold(0.0, f64::max);
         let chart = ChartBuilder::on(area)
-            .margin_left(NAMES)
-            .margin_right(NAMES)
+            .margin_left(NAMES_WIDTH)
+            .margin_right(NAMES_WIDTH)
             .margin_top(12)
             .build_cartesian_2d(0.0..longest, 0.0..self.bars.len() as f64)?;
         let plot = chart.plotting_area();
@@ -156,7 +156,7 @@ impl Bars {
                 colour.filled(),
             ))?;
             let (left, y) = chart.backend_coord(&(0.0, top - 0.4));
-            let y = y - TITLE;
+            let y = y - TITLE_HEIGHT;
             area.draw_text(name, &style(13, &TEXT, HPos::Right), (left - 8, y))?;
             let (right, _) = chart.backend_coord(&(*value, top));
             let figure = format!("{value:.0} {}", self.unit);
@@ -167,11 +167,11 @@ impl Bars {
 }
 
 /// Draws a chart between its title and the origin of its figures.
-fn svg(title: &str, note: &str, draw: impl Fn(&Area<'_>) -> Drawn) -> Result<String, String> {
+fn svg(title: &str, note: &str, draw: impl Fn(&Area<'_>) -> DrawResult) -> Result<String, String> {
     let mut svg = String::new();
-    let mut drawn = || -> Drawn {
+    let mut drawn = || -> DrawResult {
         let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
-        let chart = root.margin(TITLE, NOTE, 0, 0);
+        let chart = root.margin(TITLE_HEIGHT, NOTE_HEIGHT, 0, 0);
         let bold = FontDesc::new(FontFamily::Name(FONT), 15.0, FontStyle::Bold);
         root.draw_text(title, &bold.color(&TEXT), (20, 14))?;
         draw(&chart)?;
@@ -183,14 +183,14 @@ fn svg(title: &str, note: &str, draw: impl Fn(&Area<'_>) -> Drawn) -> Result<Str
     drawn().map_err(|error| format!("cannot draw `{title}`: {error}"))?;
     Ok(svg.replacen(
         '>',
-        &format!(" role=\"img\" aria-label=\"{title}\">\n{}", dark()),
+        &format!(" role=\"img\" aria-label=\"{title}\">\n{}", dark_style()),
         1,
     ))
 }
 
 /// Returns a style sheet that replaces the colours on dark pages.
-fn dark() -> String {
-    let rules = DARK.map(|(RGBColor(r, g, b), dark)| {
+fn dark_style() -> String {
+    let rules = DARK_COLOURS.map(|(RGBColor(r, g, b), dark)| {
         let light = format!("#{r:02X}{g:02X}{b:02X}");
         format!(
             "  [fill=\"{light}\"] {{ fill: {dark} }} [stroke=\"{light}\"] {{ stroke: {dark} }}\n"
@@ -228,7 +228,7 @@ fn labels(decades: &Range<f64>) -> usize {
 }
 
 /// Moves the labels at the ends of lines so that none covers another.
-fn apart(mut labels: Vec<(usize, i32)>) -> Vec<(usize, i32)> {
+fn spread_labels(mut labels: Vec<(usize, i32)>) -> Vec<(usize, i32)> {
     labels.sort_by_key(|label| label.1);
     let mut free = i32::MIN;
     for (_, y) in &mut labels {
@@ -239,7 +239,7 @@ fn apart(mut labels: Vec<(usize, i32)>) -> Vec<(usize, i32)> {
 }
 
 /// Formats 1000 as 1k and 1000000 as 1M.
-fn short(value: f64) -> String {
+fn shorten(value: f64) -> String {
     let (value, unit) = match value {
         millions if millions >= 999_999.5 => (millions / 1e6, "M"),
         thousands if thousands >= 999.5 => (thousands / 1e3, "k"),
@@ -255,15 +255,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_short() {
+    fn numbers_are_shortened() {
         for (value, text) in [(0.5, "0.5"), (10.0, "10"), (2500.0, "2.5k"), (1e6, "1M")] {
-            assert_eq!(short(value), text);
+            assert_eq!(shorten(value), text);
         }
     }
 
     #[test]
-    fn labels_do_not_cover_each_other() {
-        let placed = apart(vec![(0, 100), (1, 98), (2, 101)]);
+    fn labels_do_not_overlap() {
+        let placed = spread_labels(vec![(0, 100), (1, 98), (2, 101)]);
         assert_eq!(placed, [(1, 98), (0, 114), (2, 130)]);
     }
 }

@@ -6,7 +6,7 @@ use std::fs;
 use rustix::process::Pid;
 
 /// Longest description of a process, in characters.
-const LONGEST: usize = 100;
+const MAX_NAME: usize = 100;
 
 /// The relations of a process.
 struct Relations {
@@ -19,13 +19,13 @@ struct Relations {
 /// Returns the living processes of a group, and their descendants in any group.
 pub(super) fn members(group: Pid) -> Vec<Pid> {
     let group = group.as_raw_nonzero().get();
-    below(|one| one.group == group || one.pid == group)
+    select_with_descendants(|one| one.group == group || one.pid == group)
 }
 
 /// Returns the living descendants of a process.
 pub(super) fn descendants(of: Pid) -> Vec<Pid> {
     let of = of.as_raw_nonzero().get();
-    below(|one| one.parent == of)
+    select_with_descendants(|one| one.parent == of)
 }
 
 /// Returns `true` if there is such a process, and it has not ended.
@@ -38,7 +38,7 @@ pub(super) fn name(pid: Pid) -> String {
     let raw = pid.as_raw_nonzero();
     let line = fs::read(format!("/proc/{raw}/cmdline")).unwrap_or_default();
     let line = String::from_utf8_lossy(&line).replace('\0', " ");
-    let mut short: String = line.trim_end().chars().take(LONGEST).collect();
+    let mut short: String = line.trim_end().chars().take(MAX_NAME).collect();
     if short.len() < line.trim_end().len() {
         short.push_str("...");
     }
@@ -46,7 +46,7 @@ pub(super) fn name(pid: Pid) -> String {
 }
 
 /// Returns the living among the selected processes and their descendants.
-fn below(is_selected: impl Fn(&Relations) -> bool) -> Vec<Pid> {
+fn select_with_descendants(is_selected: impl Fn(&Relations) -> bool) -> Vec<Pid> {
     let all = all();
     let selected = all.iter().filter(|one| is_selected(one));
     let mut found: BTreeSet<i32> = selected.map(|one| one.pid).collect();
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn relations_are_read_whatever_the_name() {
+    fn relations_are_parsed_with_any_process_name() {
         let one = parse(7, "7 (a) b) S 3 5 5 0 -1").expect("it is complete");
         assert_eq!((one.parent, one.group, one.is_alive), (3, 5, true));
         assert!(!parse(7, "7 (a) Z 3 5 5").expect("it is complete").is_alive);

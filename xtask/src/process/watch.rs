@@ -18,11 +18,11 @@ use crate::term;
 /// Time between SIGTERM and SIGKILL, and between SIGKILL and giving up.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Time between two looks at the limits.
+/// Interval between two checks of the limits.
 const TICK: Duration = Duration::from_millis(50);
 
 /// Time in which the code of a span must return after its children were ended.
-const RETURN: Duration = Duration::from_secs(60);
+const RETURN_TIMEOUT: Duration = Duration::from_secs(60);
 
 static WATCHED: Mutex<Watched> = Mutex::new(Watched {
     next: 0,
@@ -75,7 +75,7 @@ impl Watched {
     fn running_since(&self, id: u64) -> String {
         let children = self.children.iter().filter(|child| child.id > id);
         let shown = children.map(|child| {
-            let time = term::human(child.begun.elapsed());
+            let time = term::format_duration(child.begun.elapsed());
             format!("`{}` (for {time})", child.shown)
         });
         shown.collect::<Vec<_>>().join(", ")
@@ -98,7 +98,7 @@ pub(crate) fn guard() -> Result<(), String> {
     Ok(())
 }
 
-/// Sets what is called before the children are ended because of a signal.
+/// Sets a hook that is called before a signal ends the children.
 pub(crate) fn on_interrupt(hook: impl Fn() + Send + 'static) {
     watched().hook = Some(Box::new(hook));
 }
@@ -114,16 +114,16 @@ pub(crate) fn hold_if_interrupted() {
 /// starts no more of them. `variable` is the environment variable that sets another limit.
 ///
 /// # Errors
-/// Returns the error of the work, or one that says what was ended.
+/// Returns the error of the work, or a description of the processes that were ended.
 pub(crate) fn within<T>(
     what: &str,
     limit: Duration,
     variable: &'static str,
     work: impl FnOnce() -> Result<T, String>,
 ) -> Result<T, String> {
-    let span = begin(what, limit_or(variable, limit), variable);
+    let span = begin_span(what, limit_or(variable, limit), variable);
     let result = work();
-    let hung = over(span);
+    let hung = end_span(span);
     match (hung, result) {
         (None, result) => result,
         (Some(hung), Ok(_)) => Err(hung),
@@ -139,7 +139,7 @@ pub(crate) fn limit_or(variable: &str, limit: Duration) -> Duration {
     given.unwrap_or(limit)
 }
 
-fn begin(what: &str, limit: Duration, variable: &'static str) -> u64 {
+fn begin_span(what: &str, limit: Duration, variable: &'static str) -> u64 {
     let mut watched = watched();
     let id = watched.take_id();
     watched.spans.push(Span {
@@ -153,13 +153,13 @@ fn begin(what: &str, limit: Duration, variable: &'static str) -> u64 {
     id
 }
 
-/// Ends a span, and says what was ended if it took too long.
-fn over(id: u64) -> Option<String> {
+/// Ends a span; returns a description of the ended processes if it exceeded its limit.
+fn end_span(id: u64) -> Option<String> {
     let mut watched = watched();
     let at = watched.spans.iter().position(|span| span.id == id)?;
     let span = watched.spans.remove(at);
     let ended = span.ended?;
-    let (what, time) = (&span.what, term::human(span.limit));
+    let (what, time) = (&span.what, term::format_duration(span.limit));
     let variable = span.variable;
     Some(format!(
         "`{what}` hung: not over after {time}; ended: {ended}; more time: {variable}=2h"
@@ -201,8 +201,8 @@ pub(super) fn forget(id: u64) {
     watched().children.retain(|child| child.id != id);
 }
 
-/// Ends processes: SIGTERM, and SIGKILL for those that are there a moment later. Those that were
-/// found once are ended even if they are not found again because their parent is gone.
+/// Ends processes: SIGTERM, and SIGKILL for those that still run after a grace period. Processes
+/// that were found once are ended even if they are not found again because their parent is gone.
 pub(super) fn end(find: impl Fn() -> Vec<Pid>) {
     let mut known = BTreeSet::new();
     for signal in [Signal::TERM, Signal::KILL] {
@@ -219,7 +219,8 @@ pub(super) fn end(find: impl Fn() -> Vec<Pid>) {
                 .into_iter()
                 .filter(|pid| told.insert(pid.as_raw_nonzero()))
             {
-                // What has ended meanwhile needs no signal. A stopped process ends when it goes on.
+                // Processes that have exited need no signal. A stopped process exits once it
+                // continues.
                 let _ = kill_process(pid, signal);
                 let _ = kill_process(pid, Signal::CONT);
             }
@@ -240,7 +241,7 @@ fn expire() {
         for at in 0..watched.spans.len() {
             let span = &watched.spans[at];
             let since = span.begun.elapsed();
-            if since > span.limit + RETURN {
+            if since > span.limit + RETURN_TIMEOUT {
                 stuck = Some(span.what.clone());
             }
             if span.ended.is_some() || since < span.limit {
@@ -248,7 +249,7 @@ fn expire() {
             }
             let (id, what) = (span.id, span.what.clone());
             let running = watched.running_since(id);
-            let time = term::human(since);
+            let time = term::format_duration(since);
             term::note(&format!(
                 "`{what}` is not over after {time}: ends {running}"
             ));

@@ -11,9 +11,9 @@ use crate::step::Step;
 use crate::{Outcome, process, term};
 
 /// Number of seeds of the short form.
-const SHORT: u64 = 4000;
+const FEW_SEEDS: u64 = 4000;
 /// Minimum number of times that each fault must be injected in the short form.
-const OFTEN: u64 = 200;
+const MIN_COUNT: u64 = 200;
 /// Number of seeds that one process runs.
 const CHUNK: u64 = 250;
 
@@ -32,7 +32,7 @@ pub(super) const N4: Simulation = Simulation {
 struct Faults(Vec<(String, u64)>);
 
 /// Runs all seeds below a number.
-pub(super) fn all(binary: &Binary, seeds: u64) -> Outcome {
+pub(super) fn run_all(binary: &Binary, seeds: u64) -> Outcome {
     let faults = storm(binary, 0..seeds)?;
     for (name, count) in &faults.0 {
         term::line(&format!("  {name:<20} {count:>10}"));
@@ -45,16 +45,16 @@ pub(super) fn all(binary: &Binary, seeds: u64) -> Outcome {
 pub(crate) fn step(project: &Project) -> Step<'_> {
     Step::new("n4", "cargo xtask simulate --n4 --seeds 4000", || {
         let binary = N4.build(project)?;
-        let faults = storm(&binary, 0..SHORT)?;
-        faults.are_enough(SHORT)?;
+        let faults = storm(&binary, 0..FEW_SEEDS)?;
+        faults.are_enough(FEW_SEEDS)?;
         let (text, ran) = N4.trace(project, &binary, 7)?;
         ran?;
         let least = faults.0.iter().min_by_key(|(_, count)| *count);
         let (name, least) = least.ok_or("the simulation counts no faults")?;
         let (kinds, lines) = (faults.0.len(), text.lines().count());
         Ok(Some(format!(
-            "{SHORT} seeds; {kinds} kinds of faults, each at least {least} times ({name}); a trace \
-             of {lines} lines, twice the same"
+            "{FEW_SEEDS} seeds; {kinds} kinds of faults, each at least {least} times ({name}); a \
+             trace of {lines} lines, twice the same"
         )))
     })
 }
@@ -71,10 +71,10 @@ fn storm(binary: &Binary, seeds: Range<u64>) -> Result<Faults, String> {
     };
     let work = || {
         while let Some(chunk) = next() {
-            let said = run(binary, &chunk);
+            let output = run(binary, &chunk);
             let (_, faults) = &mut *state.lock().expect("no panic before");
-            match (faults.as_mut(), said) {
-                (Ok(faults), Ok(said)) => faults.read(&said),
+            match (faults.as_mut(), output) {
+                (Ok(faults), Ok(output)) => faults.add(&output),
                 (_, Err(error)) => *faults = Err(error),
                 (Err(_), Ok(_)) => (),
             }
@@ -88,22 +88,22 @@ fn run(binary: &Binary, seeds: &Range<u64>) -> Result<String, String> {
     let mut command = only(binary, N4.many);
     command.env(N4.seeds, format!("{}..{}", seeds.start, seeds.end));
     let output = process::output(command.env("RUST_BACKTRACE", "0"))?;
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
     if output.status.success() {
-        return Ok(said);
+        return Ok(text);
     }
     let complaint = String::from_utf8_lossy(&output.stderr);
     Err(format!(
         "{}\n{}\nreplay a seed: cargo xtask simulate --n4 --seed N --trace",
         complaint.trim(),
-        said.trim()
+        text.trim()
     ))
 }
 
 impl Faults {
     /// Adds the counts that a run printed: a name and a count in each line.
-    fn read(&mut self, said: &str) {
-        for line in said.lines().filter(|line| line.starts_with("  ")) {
+    fn add(&mut self, output: &str) {
+        for line in output.lines().filter(|line| line.starts_with("  ")) {
             let [name, count] = line.split_whitespace().collect::<Vec<_>>()[..] else {
                 continue;
             };
@@ -120,7 +120,7 @@ impl Faults {
     /// Checks that each fault was injected often enough: otherwise the seeds prove nothing about
     /// it.
     fn are_enough(&self, seeds: u64) -> Outcome {
-        let wanted = OFTEN * seeds / SHORT;
+        let wanted = MIN_COUNT * seeds / FEW_SEEDS;
         let rare = self.0.iter().filter(|(_, count)| *count < wanted);
         match (rare.collect::<Vec<_>>(), self.0.is_empty()) {
             (_, true) => Err("the simulation counts no faults".to_owned()),
@@ -135,11 +135,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_of_several_runs_are_added_and_rare_faults_are_refused() {
+    fn fault_counts_are_added_and_rare_faults_are_refused() {
         let mut faults = Faults::default();
         assert!(faults.are_enough(100).is_err());
-        faults.read("running 1 test\n250 seeds\n  lost      7\n  doubled   12\n");
-        faults.read("  lost      3\n");
+        faults.add("running 1 test\n250 seeds\n  lost      7\n  doubled   12\n");
+        faults.add("  lost      3\n");
         assert_eq!(
             faults.0,
             [("lost".to_owned(), 10), ("doubled".to_owned(), 12)]

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use super::Finding;
 
 /// Everything that may be in the root: files that a newcomer reads or a tool needs.
-const ROOT: &str = "\
+const ROOT_FILES: &str = "\
     .cargo .ci .github .gitignore ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md Cargo.lock \
     Cargo.toml LICENSE-APACHE LICENSE-MIT README.md SECURITY.md bench benches clippy.toml \
     components crates deny.toml docs examples fixtures fuzz interop packages rustfmt.toml \
     wit xtask";
 
 /// Names that say nothing about the contents.
-const EMPTY_NAMES: &[&str] = &[
+const VAGUE_NAMES: &[&str] = &[
     "core", "common", "utils", "util", "helpers", "types", "traits", "manager", "impl",
 ];
 
@@ -28,7 +28,7 @@ pub(super) fn check(files: &[String]) -> Vec<Finding> {
     for path in files {
         let top = path.split('/').next().unwrap_or(path);
         let mut found = |rule, what: &str| findings.push(Finding::new(path, 1, rule, what));
-        if !ROOT.split(' ').any(|known| known == top) {
+        if !ROOT_FILES.split(' ').any(|known| known == top) {
             found("root", "the root is a closed list (layout.rs)");
         }
         let (folder, name) = path
@@ -49,7 +49,7 @@ pub(super) fn check(files: &[String]) -> Vec<Finding> {
         if path.ends_with(".rs") || path.ends_with(".ts") {
             let stem = name.split('.').next().unwrap_or(name);
             for part in folder.split('/').chain([stem]) {
-                if EMPTY_NAMES.contains(&part) {
+                if VAGUE_NAMES.contains(&part) {
                     let what = format!("`{part}` names no idea; say what it holds");
                     found("name", &what);
                 }

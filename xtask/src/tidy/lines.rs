@@ -28,7 +28,7 @@ const PLAIN_ATOMICS: &[&str] = &[
 /// Tests of promises about time, which would always hold in virtual time.
 const REAL_TIME: &[&str] = &[
     "crates/runtime/tests/promises/",
-    "crates/cli/tests/strowger/ends.rs",
+    "crates/cli/tests/strowger/forced_shutdown.rs",
     "crates/cli/tests/neighbours/",
     "crates/cli/tests/strowger/idle.rs",
     "crates/pfcp/tests/others/guarded.rs",

@@ -7,7 +7,7 @@ use super::Finding;
 use crate::project::Package;
 
 /// Our packages, each with those of our packages that it may import. No package imports the binary.
-const FLOORS: &[(&str, &str)] = &[
+const PERMITTED_IMPORTS: &[(&str, &str)] = &[
     ("strowger-macros", ""),
     ("strowger-seeded-bug", ""),
     ("strowger", "strowger-macros strowger-seeded-bug"),
@@ -37,7 +37,7 @@ const FLOORS: &[(&str, &str)] = &[
 
 /// The package without I/O, clock, async and command line, and all permitted dependencies,
 /// including those of its tests.
-const SMALL: &str = "strowger-pfcp";
+const SMALL_PACKAGE: &str = "strowger-pfcp";
 const SMALL_IMPORTS: &str = "litemap proptest rand_xoshiro rustc-hash serde_json strowger-pfcp \
                              strowger-seeded-bug thiserror";
 
@@ -54,7 +54,7 @@ pub(super) fn check_ours(ours: &[Package]) -> Vec<Finding> {
             findings.push(Finding::new(&package.manifest, 1, rule, what));
         };
         let is_in = |list: &str, asked: &str| list.split(' ').any(|one| one == asked);
-        let floor = FLOORS.iter().find(|(one, _)| *one == name);
+        let floor = PERMITTED_IMPORTS.iter().find(|(one, _)| *one == name);
         if floor.is_none() {
             found(
                 "floor",
@@ -66,7 +66,7 @@ pub(super) fn check_ours(ours: &[Package]) -> Vec<Finding> {
             if is_other && floor.is_some_and(|(_, may)| !is_in(may, asked)) {
                 found("floor", format!("`{name}` may not import `{asked}`"));
             }
-            if name == SMALL && !is_in(SMALL_IMPORTS, asked) {
+            if name == SMALL_PACKAGE && !is_in(SMALL_IMPORTS, asked) {
                 let what = format!("`{name}` is to be small and may not bring in `{asked}`");
                 found("small", what);
             }

@@ -97,7 +97,7 @@ fn wrong_commands(page: &str, verbs: &Command) -> Vec<(usize, String)> {
             if let Some(part) = part.filter(|part| !says(&said, part)) {
                 wrong(format!("the help of `bench` has no part `{part}`"));
             }
-            // Options after `--` are those of another program.
+            // Options after `--` belong to another program.
             let options = command.split_whitespace().take_while(|word| *word != "--");
             let options = options.filter(|word| word.starts_with("--"));
             for option in options.filter(|option| !says(&said, option)) {

@@ -1,4 +1,5 @@
-//! Code of agents, run in the sandbox with no access but to tools that the agent itself may call.
+//! The tool that runs code of agents in the sandbox. Code reaches only tools that the agent may
+//! call.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use strowger_tools::code::{
     FollowRunRequest, GrantedFunctions, Language, RunEvent, RunResult, ThrownValue,
 };
 
-use super::{ASK_TIMEOUT, a, list, object};
+use super::{ASK_TIMEOUT, array, object, scalar};
 
 /// Adds the verb that runs code. The code may be given the granted tools as functions.
 pub(super) fn add(tools: ToolSet, code: &ActorRef<CodeMessage>, granted: &ToolSet) -> ToolSet {
@@ -26,17 +27,17 @@ pub(super) fn add(tools: ToolSet, code: &ActorRef<CodeMessage>, granted: &ToolSe
     let realm = "Name of a realm: globals that the code sets are kept for the next run in the \
                  same realm. Without it, each run starts with fresh globals.";
     let args = "Value of the global `args` in the code.";
-    let [language, functions, time, deadline, memory] = terms(granted);
+    let [language, functions, time, deadline, memory] = run_properties(granted);
     let execute = Tool::new(
         "code_execute",
         about,
         object(
             [
-                ("code", a("string", "The code to run.")),
+                ("code", scalar("string", "The code to run.")),
                 language,
                 ("args", json!({ "description": args })),
                 functions,
-                ("realm", a("string", realm)),
+                ("realm", scalar("string", realm)),
                 time,
                 deadline,
                 memory,
@@ -44,7 +45,7 @@ pub(super) fn add(tools: ToolSet, code: &ActorRef<CodeMessage>, granted: &ToolSe
             &["code"],
         ),
     )
-    .with_output(outcome());
+    .with_output(outcome_schema());
     let (code, granted) = (code.clone(), granted.clone());
     tools.register(execute, move |call| {
         run(code.clone(), granted.clone(), call)
@@ -54,7 +55,7 @@ pub(super) fn add(tools: ToolSet, code: &ActorRef<CodeMessage>, granted: &ToolSe
 type Property = (&'static str, Value);
 
 /// Returns the schemas of the inputs and limits that runs and programs share.
-pub(super) fn terms(granted: &ToolSet) -> [Property; 5] {
+pub(super) fn run_properties(granted: &ToolSet) -> [Property; 5] {
     let names: Vec<&str> = granted.names().collect();
     let given = "Names of tools that the code can call as functions in `fns`. Each takes the \
                  arguments of the tool and returns a promise of its structured content, or of its \
@@ -69,29 +70,29 @@ pub(super) fn terms(granted: &ToolSet) -> [Property; 5] {
     let memory = "Limit of memory in bytes, at least about 3 MiB; capped by the node's limit.";
     [
         ("language", language),
-        ("functions", list(&json!({ "enum": names }), given)),
-        ("time_ms", a("integer", less)),
-        ("deadline_ms", a("integer", span)),
-        ("memory", a("integer", memory)),
+        ("functions", array(&json!({ "enum": names }), given)),
+        ("time_ms", scalar("integer", less)),
+        ("deadline_ms", scalar("integer", span)),
+        ("memory", scalar("integer", memory)),
     ]
 }
 
 /// Returns the schema of the outcome of a run, whose output and value are texts.
-fn outcome() -> Value {
+fn outcome_schema() -> Value {
     let kind = "`thrown`; the exceeded limit (`time`, `deadline`, `memory`, `stack`, `jobs`, \
                 `output`, `result`, `source`); `value` (not representable as JSON), `unsettled`, \
                 `full`, `language`, `function`, `cancelled` or `sandbox`.";
     let most = "The limit, in milliseconds, bytes or as a count.";
     let error = object(
         [
-            ("kind", a("string", kind)),
-            ("name", a("string", "Name of the thrown error.")),
-            ("line", a("integer", "Line of the error, from 1.")),
-            ("column", a("integer", "Column of the error, from 1.")),
-            ("most", a("integer", most)),
+            ("kind", scalar("string", kind)),
+            ("name", scalar("string", "Name of the thrown error.")),
+            ("line", scalar("integer", "Line of the error, from 1.")),
+            ("column", scalar("integer", "Column of the error, from 1.")),
+            ("most", scalar("integer", most)),
             (
                 "used",
-                a("integer", "The amount used or requested, if known."),
+                scalar("integer", "The amount used or requested, if known."),
             ),
         ],
         &["kind"],
@@ -101,9 +102,9 @@ fn outcome() -> Value {
         [
             (
                 "lines",
-                a("integer", "Number of lines written to `console`."),
+                scalar("integer", "Number of lines written to `console`."),
             ),
-            ("fresh", a("boolean", fresh)),
+            ("fresh", scalar("boolean", fresh)),
             ("error", error),
         ],
         &["lines"],
@@ -141,7 +142,7 @@ pub(super) fn budget(
 /// Returns the named tools as functions.
 ///
 /// The functions act on behalf of the caller: code cannot reach anything that its caller cannot.
-pub(super) fn given(
+pub(super) fn granted_functions(
     granted: &ToolSet,
     names: Vec<String>,
     caller: &Caller,
@@ -162,7 +163,7 @@ pub(super) fn given(
             async move {
                 let arguments = values.into_iter().next().unwrap_or(Value::Null);
                 let answer = granted.call(&tool, arguments, &caller).await;
-                answer.map(plain).map_err(|fault| fault.to_string())
+                answer.map(answer_value).map_err(|fault| fault.to_string())
             }
         });
     }
@@ -170,7 +171,7 @@ pub(super) fn given(
 }
 
 /// Converts an answer to a value: its structured form if it has one, else its text.
-fn plain(answer: ToolOutput) -> Value {
+fn answer_value(answer: ToolOutput) -> Value {
     if let Some(value) = answer.local_value.or(answer.structured) {
         return value;
     }
@@ -197,7 +198,7 @@ async fn run(
         language: params.language,
         args: params.args,
         realm: params.realm,
-        functions: given(&granted, params.functions, &call.caller)?,
+        functions: granted_functions(&granted, params.functions, &call.caller)?,
         budget: budget(params.time_ms, params.deadline_ms, params.memory),
     };
     let failed = |why: String| Fault::new(FaultCode::Failed, why);
@@ -206,9 +207,9 @@ async fn run(
         .await;
     let followed = followed.map_err(|error| failed(error.to_string()))?;
     // A reader that stops, because the agent gave up, ends the run.
-    let mut told = followed.map_err(|error| error.to_fault())?;
+    let mut events = followed.map_err(|error| error.to_fault())?;
     let mut output = Vec::new();
-    while let Some(next) = told.recv().await {
+    while let Some(next) = events.recv().await {
         match next.map_err(|error| failed(error.to_string()))? {
             RunEvent::Line(line) => {
                 output.push(line);
@@ -217,17 +218,17 @@ async fn run(
             }
             // The code was given no function that would be called back through this stream.
             RunEvent::Call(_) => {}
-            RunEvent::Ended(outcome) => return Ok(answer(outcome, &output)),
+            RunEvent::Ended(outcome) => return Ok(outcome_answer(outcome, &output)),
         }
     }
     Err(failed("the code ended without a result".to_owned()))
 }
 
 /// Returns a block with the output, if there is any, and a block with the result.
-fn answer(outcome: Result<RunResult, CodeError>, output: &[ConsoleLine]) -> ToolOutput {
+fn outcome_answer(outcome: Result<RunResult, CodeError>, output: &[ConsoleLine]) -> ToolOutput {
     let mut answer = ToolOutput::default();
     if !output.is_empty() {
-        let lines: Vec<String> = output.iter().map(shown).collect();
+        let lines: Vec<String> = output.iter().map(format_line).collect();
         answer = answer.with_text(lines.join("\n"));
     }
     let lines = output.len();
@@ -237,15 +238,15 @@ fn answer(outcome: Result<RunResult, CodeError>, output: &[ConsoleLine]) -> Tool
             .with_structured(json!({ "lines": lines, "fresh": fresh }))
             .with_local_value(json!({ "value": value, "output": output, "fresh": fresh })),
         Err(error) => answer
-            .with_text(told(&error))
-            .with_structured(json!({ "lines": lines, "error": facts(&error) }))
-            .with_local_value(json!({ "output": output, "error": wrong(&error) }))
+            .with_text(describe_with_stack(&error))
+            .with_structured(json!({ "lines": lines, "error": error_facts(&error) }))
+            .with_local_value(json!({ "output": output, "error": error_value(&error) }))
             .into_failure(),
     }
 }
 
 /// Formats a line of the output.
-fn shown(line: &ConsoleLine) -> String {
+fn format_line(line: &ConsoleLine) -> String {
     let text = &line.text;
     match line.level {
         ConsoleLevel::Log => text.clone(),
@@ -254,8 +255,8 @@ fn shown(line: &ConsoleLine) -> String {
 }
 
 /// Describes an error with its place and the call stack.
-fn told(error: &CodeError) -> String {
-    let mut text = said(error);
+fn describe_with_stack(error: &CodeError) -> String {
+    let mut text = describe(error);
     if let CodeError::Thrown(thrown) = error
         && !thrown.stack.is_empty()
     {
@@ -266,7 +267,7 @@ fn told(error: &CodeError) -> String {
 }
 
 /// Describes an error with its place.
-pub(super) fn said(error: &CodeError) -> String {
+pub(super) fn describe(error: &CodeError) -> String {
     match error {
         CodeError::Thrown(thrown) => match thrown.location() {
             Some((line, column)) => format!("{error} (line {line}, column {column})"),
@@ -281,7 +282,7 @@ pub(super) fn said(error: &CodeError) -> String {
 const MAX_NAME: usize = 64;
 
 /// Returns the facts of an error.
-fn facts(error: &CodeError) -> Value {
+fn error_facts(error: &CodeError) -> Value {
     let mut facts = json!({ "kind": error.name() });
     match error {
         CodeError::Thrown(thrown) => {
@@ -307,8 +308,8 @@ fn facts(error: &CodeError) -> Value {
 }
 
 /// Returns the facts of an error and its texts, for code.
-fn wrong(error: &CodeError) -> Value {
-    let mut wrong = facts(error);
+fn error_value(error: &CodeError) -> Value {
+    let mut wrong = error_facts(error);
     wrong["message"] = json!(error.to_string());
     if let CodeError::Thrown(thrown) = error {
         let ThrownValue { name, stack, .. } = thrown;

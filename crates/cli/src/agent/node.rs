@@ -1,4 +1,4 @@
-//! Views of the node itself, which change nothing.
+//! Read-only tools that show the node itself.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -12,7 +12,7 @@ use strowger_gateway::mcp::{Tool, ToolEffect, ToolOutput, ToolSet};
 use strowger_pfcp::vendor::Dictionary;
 use strowger_pfcp::{Index, MessageView, frames};
 
-use super::{a, object};
+use super::{object, scalar};
 use crate::command::pfcp::hex;
 
 /// Adds the views of the node whose control socket is at `control`, once it is open.
@@ -25,7 +25,10 @@ pub(crate) fn add(tools: ToolSet, control: &Arc<OnceLock<PathBuf>>) -> ToolSet {
         "Lists the supervised actors of the node with their statistics (state, mailbox, restarts, \
          last exit) as JSON, parents first. Use it to see what is running and what is failing.",
         object(
-            [("path", a("string", path)), ("most", a("integer", most))],
+            [
+                ("path", scalar("string", path)),
+                ("most", scalar("integer", most)),
+            ],
             &[],
         ),
     )
@@ -37,7 +40,7 @@ pub(crate) fn add(tools: ToolSet, control: &Arc<OnceLock<PathBuf>>) -> ToolSet {
         object(
             [(
                 "path",
-                a("string", "Path of the actor, such as /tools/files."),
+                scalar("string", "Path of the actor, such as /tools/files."),
             )],
             &["path"],
         ),
@@ -48,7 +51,7 @@ pub(crate) fn add(tools: ToolSet, control: &Arc<OnceLock<PathBuf>>) -> ToolSet {
         async move {
             let ActorTreeParams { path, most } = call.parse_arguments()?;
             let params = json!({ "path": path, "limit": most.unwrap_or(DEFAULT_CHILDREN) });
-            let mut actors = self::call(there(&control)?, "tree", params).await?;
+            let mut actors = self::call(control_path(&control)?, "tree", params).await?;
             if let Some(actors) = actors.as_array_mut() {
                 let sees = |actor: &Value| {
                     let path = actor["path"].as_str();
@@ -64,14 +67,15 @@ pub(crate) fn add(tools: ToolSet, control: &Arc<OnceLock<PathBuf>>) -> ToolSet {
         async move {
             let InspectParams { path } = call.parse_arguments()?;
             call.caller.check_address(&Operation::CALL_TOOL, &path)?;
-            let actor = self::call(there(&control)?, "inspect", json!({ "path": path })).await?;
+            let actor =
+                self::call(control_path(&control)?, "inspect", json!({ "path": path })).await?;
             Ok(ToolOutput::json(actor))
         }
     });
     decode(tools)
 }
 
-fn there(control: &OnceLock<PathBuf>) -> Result<&Path, Fault> {
+fn control_path(control: &OnceLock<PathBuf>) -> Result<&Path, Fault> {
     let path = control.get().map(PathBuf::as_path);
     path.ok_or_else(|| Fault::new(FaultCode::Failed, "the node has not started"))
 }
@@ -94,11 +98,11 @@ struct InspectParams {
 
 /// Calls a method of the control socket.
 pub(crate) async fn call(control: &Path, method: &str, params: Value) -> Result<Value, Fault> {
-    let mut client = Client::connect(control).await.map_err(told)?;
-    client.call(method, params).await.map_err(told)
+    let mut client = Client::connect(control).await.map_err(call_fault)?;
+    client.call(method, params).await.map_err(call_fault)
 }
 
-pub(super) fn told(error: ClientError) -> Fault {
+pub(super) fn call_fault(error: ClientError) -> Fault {
     match error {
         ClientError::Fault(fault) => fault,
         error => Fault::new(error.code(), error.to_string()),
@@ -113,7 +117,7 @@ pub(crate) fn decode(tools: ToolSet) -> ToolSet {
         "pfcp_decode",
         "Decodes a PFCP datagram (3GPP TS 29.244, N4 interface) into messages, elements and \
          fields, as JSON.",
-        object([("hex", a("string", hex))], &["hex"]),
+        object([("hex", scalar("string", hex))], &["hex"]),
     )
     .with_effect(ToolEffect::Reads);
     tools.register(decode, |call| async move {
@@ -125,10 +129,10 @@ pub(crate) fn decode(tools: ToolSet) -> ToolSet {
                 MAX_HEX / 3
             )));
         }
-        let octets = hex::parse(&hex).map_err(|error| wrong(format!("hex: {error}")))?;
+        let bytes = hex::parse(&hex).map_err(|error| wrong(format!("hex: {error}")))?;
         let dictionary = Dictionary::default();
         let mut messages = Vec::new();
-        for frame in frames(&octets) {
+        for frame in frames(&bytes) {
             let frame = frame.map_err(|error| wrong(error.to_string()))?;
             let mut index = Index::new();
             let view = MessageView::of(&frame, &mut index);

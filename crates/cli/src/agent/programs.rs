@@ -1,4 +1,4 @@
-//! Programs of agents: code that is published under a name and stored.
+//! Tools for programs of agents: code that is stored under a name.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -11,8 +11,8 @@ use strowger_tools::program::{
     WithdrawRequest,
 };
 
-use super::code::{budget, given, said, terms};
-use super::{ASK_TIMEOUT, a, object};
+use super::code::{budget, describe, granted_functions, run_properties};
+use super::{ASK_TIMEOUT, object, scalar};
 
 type ProgramsRef = ActorRef<ProgramsMessage>;
 
@@ -30,37 +30,37 @@ pub(super) fn add(
     let (of_publish, of_list, of_remove) = (programs.clone(), programs.clone(), programs.clone());
     let (system, programs) = (system.clone(), programs.clone());
     tools
-        .register(publishing(&granted), move |call| {
+        .register(publish_tool(&granted), move |call| {
             publish(of_publish.clone(), granted.clone(), call)
         })
-        .register(calling(), move |call| {
+        .register(call_tool(), move |call| {
             perform(system.clone(), programs.clone(), call)
         })
-        .register(listing(), move |call| all(of_list.clone(), call))
-        .register(removing(), move |call| remove(of_remove.clone(), call))
+        .register(list_tool(), move |call| list(of_list.clone(), call))
+        .register(remove_tool(), move |call| remove(of_remove.clone(), call))
 }
 
-fn name() -> (&'static str, Value) {
+fn name_property() -> (&'static str, Value) {
     let name = "Name of the program: 1 to 64 letters, digits, `-`, `_` and `.`.";
-    ("name", a("string", name))
+    ("name", scalar("string", name))
 }
 
-fn publishing(granted: &ToolSet) -> Tool {
+fn publish_tool(granted: &ToolSet) -> Tool {
     let about = "Publishes a program, replacing one of the same name: code that defines \
                  handle(input), which may be async. The code runs once, handles one message at a \
                  time, and keeps its global `state`. Call it with program_call.";
     let code = "Code that defines handle(input).";
     let draft = "Store the program without starting it.";
     let schema = |side: &str| json!({ "type": "object", "description": side });
-    let [language, functions, time, deadline, memory] = terms(granted);
+    let [language, functions, time, deadline, memory] = run_properties(granted);
     let input = object(
         [
-            name(),
-            ("code", a("string", code)),
+            name_property(),
+            ("code", scalar("string", code)),
             language,
             ("input", schema("JSON schema of the input.")),
             ("output", schema("JSON schema of the output.")),
-            ("draft", a("boolean", draft)),
+            ("draft", scalar("boolean", draft)),
             functions,
             time,
             deadline,
@@ -71,25 +71,25 @@ fn publishing(granted: &ToolSet) -> Tool {
     Tool::new("program_publish", about, input).with_output(object(
         [(
             "address",
-            a("string", "Address of the program for actors and clients."),
+            scalar("string", "Address of the program for actors and clients."),
         )],
         &["address"],
     ))
 }
 
-fn calling() -> Tool {
+fn call_tool() -> Tool {
     let what = "Input of handle(input); must match the program's input schema, if it has one.";
     Tool::new(
         "program_call",
         "Calls a published program. Returns its `output` as JSON.",
         object(
-            [name(), ("input", json!({ "description": what }))],
+            [name_property(), ("input", json!({ "description": what }))],
             &["name"],
         ),
     )
 }
 
-fn listing() -> Tool {
+fn list_tool() -> Tool {
     Tool::new(
         "program_list",
         "Lists the published programs by name, as JSON: each with its `state` (`draft`, \
@@ -100,14 +100,17 @@ fn listing() -> Tool {
     .with_effect(ToolEffect::Reads)
 }
 
-fn removing() -> Tool {
+fn remove_tool() -> Tool {
     Tool::new(
         "program_remove",
         "Stops a program and removes it.",
-        object([name()], &["name"]),
+        object([name_property()], &["name"]),
     )
     .with_output(object(
-        [("removed", a("boolean", "`true` if the program existed."))],
+        [(
+            "removed",
+            scalar("boolean", "`true` if the program existed."),
+        )],
         &["removed"],
     ))
 }
@@ -152,7 +155,7 @@ async fn publish(
     call.caller.check_address(&Operation::CALL_TOOL, ADDRESS)?;
     let params: ProgramPublishParams = call.parse_arguments()?;
     let publish = PublishRequest {
-        functions: given(&granted, params.functions, &call.caller)?,
+        functions: granted_functions(&granted, params.functions, &call.caller)?,
         name: params.name.clone(),
         code: params.code,
         language: params.language,
@@ -163,7 +166,7 @@ async fn publish(
     };
     ask(&programs, publish)
         .await?
-        .map_err(|error| told(&error))?;
+        .map_err(|error| program_fault(&error))?;
     let address = format!("@(programs/{})", params.name);
     Ok(ToolOutput::structured(json!({ "address": address })))
 }
@@ -182,11 +185,11 @@ async fn perform(
         return Err(Fault::new(FaultCode::UnknownTarget, text));
     };
     let output = ask(&program, PerformRequest(input)).await?;
-    let output = output.map_err(|error| told(&error))?;
+    let output = output.map_err(|error| program_fault(&error))?;
     Ok(ToolOutput::json(json!({ "output": output })))
 }
 
-async fn all(programs: ProgramsRef, call: ToolRequest) -> Result<ToolOutput, Fault> {
+async fn list(programs: ProgramsRef, call: ToolRequest) -> Result<ToolOutput, Fault> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
     struct ProgramListParams {}
@@ -213,10 +216,10 @@ where
 }
 
 /// Converts an error to a fault that includes its place in the code.
-fn told(error: &ProgramError) -> Fault {
+fn program_fault(error: &ProgramError) -> Fault {
     let mut fault = error.to_fault();
     if let ProgramError::Code(error) = error {
-        fault.message = said(error);
+        fault.message = describe(error);
     }
     fault
 }

@@ -20,26 +20,26 @@ use strowger_gateway::mcp::{McpServer, ProgressReporter, Tool, ToolOutput, ToolR
 use strowger_gateway::method::{MethodOutput, Methods};
 use tokio::sync::mpsc;
 
-use super::node::{call, told};
+use super::node::{call, call_fault};
 use crate::compose::verbs::{CALL, TOOLS};
 
 /// Returns the tools of the node with the given control socket.
 ///
 /// # Errors
 /// Returns a fault if no node listens there, or if it is an older version without these methods.
-pub(crate) async fn of(control: &Path) -> Result<ToolSet, Fault> {
+pub(crate) async fn node_tools(control: &Path) -> Result<ToolSet, Fault> {
     let list = call(control, TOOLS.name(), Value::Null).await?;
-    let list = Vec::<Tool>::deserialize(list).map_err(|error| unread(&error))?;
+    let list = Vec::<Tool>::deserialize(list).map_err(|error| unreadable(&error))?;
     let add = |tools: ToolSet, tool: Tool| {
         let (control, name) = (control.to_owned(), tool.name.clone());
         tools.register(tool, move |call| {
-            pass(control.clone(), name.to_string(), call)
+            forward(control.clone(), name.to_string(), call)
         })
     };
-    Ok(list.into_iter().fold(super::none(), add))
+    Ok(list.into_iter().fold(super::no_tools(), add))
 }
 
-fn unread(error: &serde_json::Error) -> Fault {
+fn unreadable(error: &serde_json::Error) -> Fault {
     Fault::new(
         FaultCode::Failed,
         format!("unexpected reply from the node: {error}"),
@@ -47,12 +47,15 @@ fn unread(error: &serde_json::Error) -> Fault {
 }
 
 /// Passes a call on.
-async fn pass(control: PathBuf, name: String, call: ToolRequest) -> Result<ToolOutput, Fault> {
-    let mut client = Client::connect(&control).await.map_err(told)?;
+async fn forward(control: PathBuf, name: String, call: ToolRequest) -> Result<ToolOutput, Fault> {
+    let mut client = Client::connect(&control).await.map_err(call_fault)?;
     let params = json!({ "name": name, "arguments": call.arguments });
-    let mut rows = client.stream(CALL.name(), params).await.map_err(told)?;
-    while let Some(row) = rows.next().await.map_err(told)? {
-        match CallRow::deserialize(row).map_err(|error| unread(&error))? {
+    let mut rows = client
+        .stream(CALL.name(), params)
+        .await
+        .map_err(call_fault)?;
+    while let Some(row) = rows.next().await.map_err(call_fault)? {
+        match CallRow::deserialize(row).map_err(|error| unreadable(&error))? {
             CallRow::Progress { done, of, text } => call.progress.report(done, of, &text).await,
             CallRow::Answer(answer) => return Ok(answer),
             CallRow::Fault(fault) => return Err(Fault::from_json(&fault)?),
@@ -96,7 +99,7 @@ pub(crate) fn register(methods: Methods, mcp: &McpServer) -> Methods {
                     |error: serde_json::Error| Fault::new(FaultCode::BadRequest, error.to_string());
                 let ToolCallParams { name, arguments } =
                     ToolCallParams::deserialize(params).map_err(wrong)?;
-                Ok(rows(mcp, caller, name, arguments))
+                Ok(call_rows(mcp, caller, name, arguments))
             }
         })
 }
@@ -110,8 +113,8 @@ struct ToolCallParams {
 }
 
 /// Runs a call and returns its rows. The call proceeds as the rows are read.
-fn rows(mcp: McpServer, caller: Caller, name: String, arguments: Value) -> MethodOutput {
-    let (progress, mut told) = mpsc::channel(MAX_PROGRESS);
+fn call_rows(mcp: McpServer, caller: Caller, name: String, arguments: Value) -> MethodOutput {
+    let (progress, mut reports) = mpsc::channel(MAX_PROGRESS);
     let progress = ProgressReporter::new(move |done, of, text| {
         let row = json!({ "progress": { "done": done, "of": of, "text": text } });
         // Dropped if the channel is full: the next report says more.
@@ -130,7 +133,7 @@ fn rows(mcp: McpServer, caller: Caller, name: String, arguments: Value) -> Metho
         {
             (running, last) = (None, Some(row));
         }
-        match told.poll_recv(cx) {
+        match reports.poll_recv(cx) {
             Poll::Ready(Some(row)) => Poll::Ready(Some(row)),
             _ if running.is_none() => Poll::Ready(last.take()),
             _ => Poll::Pending,

@@ -46,18 +46,18 @@ impl Roots {
     pub(crate) async fn of(tools: &Tools) -> Result<Self, Fault> {
         let mut roots = Vec::new();
         for root in tools.roots() {
-            let told = ask(&root.actor, RootRequest).await?;
+            let info = ask(&root.actor, RootRequest).await?;
             let given = std::path::absolute(&root.given);
             roots.push(Root {
                 name: root.name.clone(),
-                read_only: told.read_only,
+                read_only: info.read_only,
                 given: given.unwrap_or_else(|_| root.given.clone()),
-                file: told.file,
-                path: told
+                file: info.file,
+                path: info
                     .uri
                     .as_deref()
                     .and_then(path_of_file_uri)
-                    .unwrap_or_else(|| PathBuf::from(told.path)),
+                    .unwrap_or_else(|| PathBuf::from(info.path)),
                 actor: root.actor.clone(),
             });
         }
@@ -95,9 +95,9 @@ impl Roots {
     /// is not decided here.
     ///
     /// A `file:` URI is an absolute path, which need not be UTF-8.
-    pub(super) fn find(&self, said: &str) -> Result<RootPath<'_>, Fault> {
-        let named = path_of_file_uri(said);
-        let path = named.as_deref().unwrap_or_else(|| Path::new(said));
+    pub(super) fn find(&self, requested: &str) -> Result<RootPath<'_>, Fault> {
+        let named = path_of_file_uri(requested);
+        let path = named.as_deref().unwrap_or_else(|| Path::new(requested));
         if path.is_absolute() {
             let ways = self
                 .0
@@ -114,38 +114,41 @@ impl Roots {
                         None => file_uri(&root.path.join(below)),
                     },
                 }),
-                None => Err(self.refused(said, "is not below an allowed directory")),
+                None => Err(self.refusal(requested, "is not below an allowed directory")),
             };
         }
         if let [root] = &*self.0 {
-            let path = said.to_owned();
+            let path = requested.to_owned();
             return Ok(RootPath { root, path });
         }
-        let (name, rest) = said.split_once('/').unwrap_or((said, ""));
+        let (name, rest) = requested.split_once('/').unwrap_or((requested, ""));
         match self.0.iter().find(|root| root.name == name) {
             Some(root) => Ok(RootPath {
                 root,
                 path: rest.to_owned(),
             }),
-            None => Err(self.refused(said, "does not start with the name of an allowed directory")),
+            None => Err(self.refusal(
+                requested,
+                "does not start with the name of an allowed directory",
+            )),
         }
     }
 
-    fn refused(&self, said: &str, why: &str) -> Fault {
+    fn refusal(&self, requested: &str, why: &str) -> Fault {
         let known = self.0.iter();
         let known = known.map(|root| format!("{} ({})", root.name, shown_path(&root.path)));
         let known: Vec<String> = known.collect();
-        let cut = said.floor_char_boundary(200);
+        let cut = requested.floor_char_boundary(200);
         let text = format!(
             "`{}` {why}: {} (rule: absolute)",
-            &said[..cut],
+            &requested[..cut],
             known.join(", ")
         );
         Fault::new(FaultCode::Refused, text)
     }
 
     /// Formats a path below a root as agents write it.
-    pub(super) fn shown(&self, root: &Root, path: &str) -> String {
+    pub(super) fn display_path(&self, root: &Root, path: &str) -> String {
         match (self.0.len(), path) {
             (1, path) => path.to_owned(),
             (_, "") => root.name.clone(),

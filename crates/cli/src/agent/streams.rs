@@ -1,4 +1,4 @@
-//! Streams of a node, which agents write to and read from.
+//! Tools with which agents write and read the streams of a node.
 
 mod file;
 
@@ -18,12 +18,12 @@ use strowger_tools::stream::{
 use tokio::time::timeout;
 
 use super::roots::Roots;
-use super::{ASK_TIMEOUT, a, object};
+use super::{ASK_TIMEOUT, object, scalar};
 
 /// Adds the verbs for streams. The verb that writes a stream to a file is added only if some root
 /// may be written to.
 pub(super) fn add(tools: ToolSet, streams: &ActorRef<StreamsMessage>, roots: &Roots) -> ToolSet {
-    let name = || ("stream", a("string", "Name of the stream."));
+    let name = || ("stream", scalar("string", "Name of the stream."));
     let open = Tool::new(
         "stream_open",
         "Opens a stream of text items from one producer to many readers.",
@@ -32,7 +32,7 @@ pub(super) fn add(tools: ToolSet, streams: &ActorRef<StreamsMessage>, roots: &Ro
                 name(),
                 (
                     "replay",
-                    a("integer", "Number of past items that new readers receive."),
+                    scalar("integer", "Number of past items that new readers receive."),
                 ),
             ],
             &["stream"],
@@ -42,14 +42,14 @@ pub(super) fn add(tools: ToolSet, streams: &ActorRef<StreamsMessage>, roots: &Ro
         "stream_write",
         "Writes an item; returns once every reader has space for it.",
         object(
-            [name(), ("text", a("string", "The item."))],
+            [name(), ("text", scalar("string", "The item."))],
             &["stream", "text"],
         ),
     )
     .with_output(object(
         [(
             "readers",
-            a("integer", "Number of readers that receive the item."),
+            scalar("integer", "Number of readers that receive the item."),
         )],
         &["readers"],
     ));
@@ -57,7 +57,7 @@ pub(super) fn add(tools: ToolSet, streams: &ActorRef<StreamsMessage>, roots: &Ro
     let end = Tool::new(
         "stream_end",
         "Closes a stream.",
-        object([name(), ("error", a("string", why))], &["stream"]),
+        object([name(), ("error", scalar("string", why))], &["stream"]),
     );
     let wait = "Time to wait for the next item, in milliseconds; by default 1000.";
     let read = Tool::new(
@@ -69,31 +69,54 @@ pub(super) fn add(tools: ToolSet, streams: &ActorRef<StreamsMessage>, roots: &Ro
                 name(),
                 (
                     "most",
-                    a("integer", "Maximum number of items, by default 16."),
+                    scalar("integer", "Maximum number of items, by default 16."),
                 ),
-                ("wait_ms", a("integer", wait)),
+                ("wait_ms", scalar("integer", wait)),
             ],
             &["stream"],
         ),
     )
     .with_output(object(
         [
-            ("count", a("integer", "Number of items returned.")),
-            ("ended", a("boolean", "`true` if the stream has ended.")),
+            ("count", scalar("integer", "Number of items returned.")),
+            (
+                "ended",
+                scalar("boolean", "`true` if the stream has ended."),
+            ),
             (
                 "failed",
-                a("boolean", "`true` if the stream ended with an error."),
+                scalar("boolean", "`true` if the stream ended with an error."),
             ),
         ],
         &["count", "ended", "failed"],
     ));
     let about = "Lists the open streams, as JSON.";
     let listed = Tool::new("stream_list", about, object([], &[]));
-    let tools = verb(tools, streams, open.with_effect(ToolEffect::Adds), begin);
-    let tools = verb(tools, streams, write.with_effect(ToolEffect::Adds), put);
-    let tools = verb(tools, streams, end, finish);
-    let tools = verb(tools, streams, read.with_effect(ToolEffect::Reads), take);
-    let tools = verb(tools, streams, listed.with_effect(ToolEffect::Reads), all);
+    let tools = add_verb(
+        tools,
+        streams,
+        open.with_effect(ToolEffect::Adds),
+        open_stream,
+    );
+    let tools = add_verb(
+        tools,
+        streams,
+        write.with_effect(ToolEffect::Adds),
+        write_item,
+    );
+    let tools = add_verb(tools, streams, end, end_stream);
+    let tools = add_verb(
+        tools,
+        streams,
+        read.with_effect(ToolEffect::Reads),
+        read_items,
+    );
+    let tools = add_verb(
+        tools,
+        streams,
+        listed.with_effect(ToolEffect::Reads),
+        list_streams,
+    );
     match roots.iter().all(|root| root.read_only) {
         true => tools,
         false => file::add(tools, streams, roots),
@@ -105,7 +128,7 @@ type StreamsRef = ActorRef<StreamsMessage>;
 /// The address of the actor of streams.
 const STREAMS: &str = "/tools/streams";
 
-fn verb<F>(
+fn add_verb<F>(
     tools: ToolSet,
     streams: &StreamsRef,
     tool: Tool,
@@ -153,7 +176,7 @@ struct StreamReadParams {
     wait_ms: Option<u64>,
 }
 
-async fn begin(streams: StreamsRef, call: ToolRequest) -> Result<ToolOutput, Fault> {
+async fn open_stream(streams: StreamsRef, call: ToolRequest) -> Result<ToolOutput, Fault> {
     let StreamOpenParams { stream, replay } = call.parse_arguments()?;
     let text = format!("Opened {stream}.");
     let mut open = OpenStreamRequest::new(stream);
@@ -162,13 +185,13 @@ async fn begin(streams: StreamsRef, call: ToolRequest) -> Result<ToolOutput, Fau
     Ok(ToolOutput::text(text))
 }
 
-async fn put(streams: StreamsRef, call: ToolRequest) -> Result<ToolOutput, Fault> {
+async fn write_item(streams: StreamsRef, call: ToolRequest) -> Result<ToolOutput, Fault> {
     let StreamWriteParams { stream, text } = call.parse_arguments()?;
     let readers = ask(&streams, PutRequest::text(stream, text)).await?;
     Ok(ToolOutput::structured(json!({ "readers": readers })))
 }
 
-async fn finish(streams: StreamsRef, call: ToolRequest) -> Result<ToolOutput, Fault> {
+async fn end_stream(streams: StreamsRef, call: ToolRequest) -> Result<ToolOutput, Fault> {
     let StreamEndParams { stream, error } = call.parse_arguments()?;
     let text = format!("Closed {stream}.");
     match error {
@@ -182,7 +205,7 @@ async fn finish(streams: StreamsRef, call: ToolRequest) -> Result<ToolOutput, Fa
 const DEFAULT_PIECES: usize = 16;
 const MAX_PIECES: usize = 256;
 
-async fn take(streams: StreamsRef, call: ToolRequest) -> Result<ToolOutput, Fault> {
+async fn read_items(streams: StreamsRef, call: ToolRequest) -> Result<ToolOutput, Fault> {
     let StreamReadParams {
         stream,
         most,
@@ -199,7 +222,7 @@ async fn take(streams: StreamsRef, call: ToolRequest) -> Result<ToolOutput, Faul
             Ok(None) => ended = true,
             Ok(Some(Err(why))) => (ended, error) = (true, Some(why.to_string())),
             Ok(Some(Ok(piece))) => {
-                let (block, value) = shown(piece, &stream);
+                let (block, value) = piece_content(piece, &stream);
                 answer.content.push(block);
                 pieces.push(value);
                 call.progress
@@ -210,21 +233,21 @@ async fn take(streams: StreamsRef, call: ToolRequest) -> Result<ToolOutput, Faul
     }
     let facts = json!({ "count": pieces.len(), "ended": ended, "failed": error.is_some() });
     let mut value = json!({ "pieces": pieces, "ended": ended });
-    let said = match (error, ended) {
+    let status = match (error, ended) {
         (Some(error), _) => {
-            let said = format!("(ended with an error: {error})");
+            let status = format!("(ended with an error: {error})");
             value["error"] = Value::String(error);
-            said
+            status
         }
         (None, true) => "(ended)".to_owned(),
         (None, false) => "(more may follow)".to_owned(),
     };
-    let answer = answer.with_text(said).with_structured(facts);
+    let answer = answer.with_text(status).with_structured(facts);
     Ok(answer.with_local_value(value))
 }
 
 /// Converts a piece to a block of an answer and to a value.
-fn shown(piece: StreamPiece, stream: &str) -> (ToolContent, Value) {
+fn piece_content(piece: StreamPiece, stream: &str) -> (ToolContent, Value) {
     match piece {
         StreamPiece::Text(text) => {
             let value = json!({ "text": text });
@@ -240,7 +263,7 @@ fn shown(piece: StreamPiece, stream: &str) -> (ToolContent, Value) {
     }
 }
 
-async fn all(streams: StreamsRef, call: ToolRequest) -> Result<ToolOutput, Fault> {
+async fn list_streams(streams: StreamsRef, call: ToolRequest) -> Result<ToolOutput, Fault> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
     struct StreamListParams {}

@@ -70,12 +70,12 @@ pub(crate) fn run(args: &CheckArgs, output: &mut Output) -> CliResult {
         "{file}: valid; listens on {} for peers in {}; stores sessions in {}{components}{tools}",
         listen.join(", "),
         peers.join(", "),
-        store(&config.n4.store),
+        describe_store(&config.n4.store),
     ))
 }
 
 /// Describes where sessions are stored.
-fn store(store: &StoreConfig) -> String {
+fn describe_store(store: &StoreConfig) -> String {
     match (&store.path, store.durability) {
         (None, _) => "memory".to_owned(),
         (Some(path), Durability::Process) => format!("{}", path.display()),

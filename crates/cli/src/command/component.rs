@@ -15,7 +15,7 @@ use strowger_wasm::manifest::ManifestCaps;
 use strowger_wasm::signature::TrustPolicy;
 use strowger_wasm::{Host, HostLimits, LoadError, Manifest};
 
-use crate::component::{by_manifest, manifest, not_loaded, read_bytes};
+use crate::component::{load_failure, read_bytes, read_manifest, read_with_manifest};
 use crate::exit::{CliResult, Failure};
 use crate::output::Output;
 
@@ -81,10 +81,10 @@ impl ComponentFileArgs {
     /// Reads the bytes of the component and its manifest.
     fn read(&self) -> CliResult<(Vec<u8>, Manifest)> {
         if self.file.extension().is_some_and(|end| end == "toml") {
-            return by_manifest(&self.file);
+            return read_with_manifest(&self.file);
         }
         let manifest = match &self.manifest {
-            Some(path) => manifest(path)?,
+            Some(path) => read_manifest(path)?,
             None => Manifest::new("component"),
         };
         Ok((read_bytes(&self.file)?, manifest))
@@ -100,6 +100,6 @@ fn host(caps: ManifestCaps, trust: TrustPolicy) -> CliResult<Host> {
     Host::new(limits).map_err(|error| Failure::outside(error.to_string()))
 }
 
-fn refused(which: &ComponentFileArgs, error: &LoadError) -> Failure {
-    not_loaded(&which.file, error)
+fn load_refusal(component: &ComponentFileArgs, error: &LoadError) -> Failure {
+    load_failure(&component.file, error)
 }

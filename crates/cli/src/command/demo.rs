@@ -1,6 +1,6 @@
 //! `strowger demo`: a node with embedded defaults, and an SMF that keeps it busy.
 
-mod folder;
+mod dir;
 mod policy;
 mod stats;
 
@@ -12,13 +12,13 @@ use strowger::ActorSystem;
 use strowger_pfcp_node::{DataPathKind, Load, LoadHandle, LoadPace, LoadPlan, PanicInjection};
 use tokio::time::{Instant, interval_at, sleep_until};
 
-use self::folder::DemoFolder;
-use self::policy::Poison;
+use self::dir::DemoDir;
+use self::policy::TrapMessage;
 use self::stats::DemoStats;
+use super::duration;
 use super::pfcp::load;
-use super::signals::Signals;
-use super::span;
-use crate::compose::{self, Running};
+use super::signals::ShutdownSignals;
+use crate::compose::{self, RunningNode};
 use crate::config::Config;
 use crate::control;
 use crate::exit::{CliResult, Failure};
@@ -59,10 +59,10 @@ const PANICS_PER_SECOND: f64 = 12.0;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DemoArgs {
     /// Stop after this time, such as 30s or 5m [default: run until Ctrl-C].
-    #[arg(long = "for", value_name = "DURATION", value_parser = span::parse)]
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration::parse)]
     duration: Option<Duration>,
     /// Sessions to establish per second.
-    #[arg(long, value_name = "N", default_value_t = 200.0, value_parser = load::rate)]
+    #[arg(long, value_name = "N", default_value_t = 200.0, value_parser = load::parse_rate)]
     rate: f64,
     /// Number of sessions to hold at the same time.
     #[arg(long, value_name = "N", default_value_t = 1000)]
@@ -90,9 +90,9 @@ pub(crate) struct DemoArgs {
 
 pub(crate) fn run(args: &DemoArgs, output: &mut Output) -> CliResult {
     // Each unanswered policy request is logged as a warning; the summary counts them.
-    log_as_configured(QUIET);
+    log_as_configured(LOG_FILTER);
     if args.chaos {
-        quieten_chaos();
+        silence_injected_panics();
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -112,12 +112,12 @@ async fn demo(args: &DemoArgs, output: &mut Output) -> CliResult {
     let mut config = args.config();
     // The actors of the SMF stop first, then those of the node.
     let orderly = load::SHUTDOWN_TIMEOUT.saturating_add(config.node.shutdown);
-    let mut signals = Signals::within(orderly)?;
-    let folder = DemoFolder::make()?;
+    let mut signals = ShutdownSignals::with_time_limit(orderly)?;
+    let folder = DemoDir::create()?;
     folder.grant(&mut config);
     let running = compose::start(&config).await?;
     announce(args, &running, output)?;
-    let stats = under_load(args, &running, &mut signals, output).await;
+    let stats = run_load(args, &running, &mut signals, output).await;
     running.shutdown().await;
     drop(folder);
     let stats = stats?;
@@ -146,7 +146,7 @@ impl DemoArgs {
         config
     }
 
-    fn plan(&self, running: &Running) -> LoadPlan {
+    fn plan(&self, running: &RunningNode) -> LoadPlan {
         let to = running.node.local_addr();
         let mut plan = LoadPlan::new(to);
         plan.pace = LoadPace::Rate(self.rate);
@@ -177,32 +177,32 @@ const REPORT_THRESHOLD: u64 = 500_000;
 const SPARE_SESSIONS: usize = 1000;
 
 /// Runs the load until its time is over or a signal arrives.
-async fn under_load(
+async fn run_load(
     args: &DemoArgs,
-    running: &Running,
-    signals: &mut Signals,
+    running: &RunningNode,
+    signals: &mut ShutdownSignals,
     output: &mut Output,
 ) -> CliResult<DemoStats> {
     // A system of its own: `strowger tree` shows the node only, not its load generator.
     let smf = ActorSystem::new("smf").map_err(|error| Failure::outside(error.to_string()))?;
-    let stats = load_in(&smf, args, running, signals, output).await;
+    let stats = run_load_in(&smf, args, running, signals, output).await;
     smf.shutdown(load::SHUTDOWN_TIMEOUT).await;
     stats
 }
 
-async fn load_in(
+async fn run_load_in(
     smf: &ActorSystem,
     args: &DemoArgs,
-    running: &Running,
-    signals: &mut Signals,
+    running: &RunningNode,
+    signals: &mut ShutdownSignals,
     output: &mut Output,
 ) -> CliResult<DemoStats> {
     let handle = Load::start(smf, args.plan(running))
         .await
-        .map_err(|error| load::failed(&error))?;
+        .map_err(|error| load::smf_failure(&error))?;
     let start = Instant::now();
     let end = args.duration.map(|duration| start + duration);
-    let watched = watch(args, running, &handle, (start, end), signals, output).await;
+    let watched = show_progress(args, running, &handle, (start, end), signals, output).await;
     handle.stop();
     let last = handle.finished().await;
     watched?;
@@ -213,12 +213,12 @@ async fn load_in(
 const TRAP_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Draws the live line once a second.
-async fn watch(
+async fn show_progress(
     args: &DemoArgs,
-    running: &Running,
+    running: &RunningNode,
     handle: &LoadHandle,
     (start, end): (Instant, Option<Instant>),
-    signals: &mut Signals,
+    signals: &mut ShutdownSignals,
     output: &mut Output,
 ) -> CliResult {
     let second = Duration::from_secs(1);
@@ -231,15 +231,15 @@ async fn watch(
     };
     tokio::pin!(over);
     let mut before = 0;
-    let poison = args.chaos.then(Poison::new);
+    let poison = args.chaos.then(TrapMessage::new);
     let mut traps = interval_at(start + TRAP_INTERVAL, TRAP_INTERVAL);
     loop {
         tokio::select! {
             () = &mut over => return Ok(()),
-            () = signals.end() => return Ok(()),
+            () = signals.recv() => return Ok(()),
             _ = traps.tick() => {
                 if let Some(poison) = &poison {
-                    poison.give(running);
+                    poison.send_to(running);
                 }
                 continue;
             }
@@ -257,7 +257,7 @@ async fn watch(
     }
 }
 
-fn announce(args: &DemoArgs, running: &Running, output: &mut Output) -> CliResult {
+fn announce(args: &DemoArgs, running: &RunningNode, output: &mut Output) -> CliResult {
     if args.json {
         output.json(&running.announcement())?;
         return output.flush();
@@ -289,12 +289,13 @@ fn announce(args: &DemoArgs, running: &Running, output: &mut Output) -> CliResul
     // A command that can be pasted as it is, even if the binary is not on the path.
     let program = std::env::args().next().filter(|name| name.contains('/'));
     let program = program.as_deref().unwrap_or("strowger");
-    let usual = control::default_socket().is_ok_and(|usual| usual == running.control);
-    let at = match usual {
+    let is_default =
+        control::default_socket().is_ok_and(|is_default| is_default == running.control);
+    let at = match is_default {
         true => String::new(),
         false => format!(" --control {}", running.control.display()),
     };
-    let read = format!("ask tools/files#read '{{\"path\": \"{}\"}}'", folder::NOTE);
+    let read = format!("ask tools/files#read '{{\"path\": \"{}\"}}'", dir::NOTE);
     let run = r#"ask tools/code#execute '{"code": "6 * 7"}'"#;
     let width = program.len() + at.len() + read.len().max(run.len()) + 3;
     for (command, what) in [
@@ -321,22 +322,22 @@ fn announce(args: &DemoArgs, running: &Running, output: &mut Output) -> CliResul
 }
 
 /// Keeps the requested panics off the terminal; every other panic is reported.
-fn quieten_chaos() {
+fn silence_injected_panics() {
     // Each failed actor logs a warning; here failures are the point, and the summary counts them.
-    log_as_configured(&format!("{QUIET},strowger::run=error"));
+    log_as_configured(&format!("{LOG_FILTER},strowger::run=error"));
     let tell = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         let payload = panic.payload();
         let text = payload.downcast_ref::<&str>().copied();
         let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-        if !text.is_some_and(|text| text.contains(CHAOS)) {
+        if !text.is_some_and(|text| text.contains(PANIC_MARKER)) {
             tell(panic);
         }
     }));
 }
 
 /// The log filter of the demo.
-const QUIET: &str = "warn,strowger_pfcp_node::policy=error";
+const LOG_FILTER: &str = "warn,strowger_pfcp_node::policy=error";
 
 /// Text that the message of an injected panic contains.
-const CHAOS: &str = "chaos";
+const PANIC_MARKER: &str = "chaos";

@@ -27,12 +27,12 @@ impl Latency {
 
     /// Formats a quantile for people.
     pub(crate) fn text(&self, quantile: f64) -> String {
-        text(self.micros(quantile))
+        format_micros(self.micros(quantile))
     }
 }
 
 /// Formats microseconds with a suitable unit.
-pub(crate) fn text(micros: u64) -> String {
+pub(crate) fn format_micros(micros: u64) -> String {
     match micros {
         0..1_000 => format!("{micros} us"),
         1_000..1_000_000 => format!("{:.1} ms", micros as f64 / 1e3),

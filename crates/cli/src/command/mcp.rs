@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use super::signals::Signals;
+use super::signals::ShutdownSignals;
 use crate::agent::{self, Roots};
 use crate::compose::{Realms, code, tools};
 use crate::config::{Config, FilesSection, ToolsSection};
@@ -103,43 +103,46 @@ async fn serve(args: &McpArgs) -> CliResult {
 }
 
 async fn serve_in(system: &ActorSystem, args: &McpArgs) -> CliResult {
-    let mut signals = Signals::new()?;
-    let (tools, limits) = if !args.has_own() {
+    let mut signals = ShutdownSignals::new()?;
+    let (tools, limits) = if !args.has_own_tools() {
         let limits = limits::set(&args.limits, None)?;
         let control = args.control.path()?;
         // Connect first: this error explains better than that of a call that no node is running.
         drop(args.control.connect().await?);
-        (agent::of_node(&control).await.map_err(failed)?, limits)
+        (
+            agent::node_tools(&control).await.map_err(to_failure)?,
+            limits,
+        )
     } else {
         let mut section = args.section()?;
         let limits = limits::set(&args.limits, Some(&mut section))?;
         let realms = args.realms(&section).await?;
         let tools = tools::start(system, &section, realms).await?;
-        let roots = Roots::of(&tools).await.map_err(failed)?;
-        let for_agents = agent::add_tools(agent::none(), &tools, &roots);
+        let roots = Roots::of(&tools).await.map_err(to_failure)?;
+        let for_agents = agent::add_tools(agent::no_tools(), &tools, &roots);
         let for_agents = agent::add_code(agent::add_decode(for_agents), system, &tools);
         (for_agents, limits)
     };
     let mcp = McpServer::open(system, tools, limits).await;
     let mcp = mcp.map_err(|error| Failure::outside(error.to_string()))?;
-    let (read, write, written) = standard()?;
+    let (read, write, written) = stdio()?;
     tokio::select! {
         served = mcp.serve(read, write) => {
             // The last answers must reach standard output.
             let _ = written.await;
             served.map_err(|error| Failure::input(error.to_string()))
         }
-        () = signals.end() => Ok(()),
+        () = signals.recv() => Ok(()),
     }
 }
 
-fn failed(fault: Fault) -> Failure {
+fn to_failure(fault: Fault) -> Failure {
     Failure::outside(fault.message)
 }
 
 impl McpArgs {
-    /// Returns `true` if tools of its own are requested; otherwise they are those of the node.
-    const fn has_own(&self) -> bool {
+    /// Returns `true` if tools of its own are requested; otherwise those of the node are passed on.
+    const fn has_own_tools(&self) -> bool {
         !self.roots.is_empty() || self.streams || self.code || self.programs
     }
 
@@ -165,10 +168,10 @@ impl McpArgs {
             let text = "--cache needs --code or --programs";
             return Err(Failure::input(text).hint("add --code or --programs"));
         }
-        for said in &self.roots {
-            let (name, root) = match said.split_once('=') {
+        for arg in &self.roots {
+            let (name, root) = match arg.split_once('=') {
                 Some((name, root)) => (Some(name), root),
-                None => (None, said.as_str()),
+                None => (None, arg.as_str()),
             };
             let mut files = FilesSection::new(PathBuf::from(root));
             files.read_only = self.read_only;
@@ -177,7 +180,7 @@ impl McpArgs {
             }
             section.files.push(files);
         }
-        match section.said() {
+        match section.problem_text() {
             Some(what) => Err(Failure::input(format!("--root: {what}"))
                 .hint("name each directory: --root work=DIR --root docs=DIR")),
             None => Ok(section),
@@ -191,18 +194,18 @@ const PIPE_BYTES: usize = 64 * 1024;
 /// Returns standard input and output, and a receiver that resolves when all output is written.
 ///
 /// Each has a thread of its own: waiting for a terminal or a pipe would block a worker.
-fn standard() -> CliResult<(DuplexStream, DuplexStream, oneshot::Receiver<()>)> {
-    let (read, mut came) = tokio::io::duplex(PIPE_BYTES);
-    let (write, mut goes) = tokio::io::duplex(PIPE_BYTES);
+fn stdio() -> CliResult<(DuplexStream, DuplexStream, oneshot::Receiver<()>)> {
+    let (read, mut input) = tokio::io::duplex(PIPE_BYTES);
+    let (write, mut output) = tokio::io::duplex(PIPE_BYTES);
     let (out, written) = oneshot::channel();
     let handle = Handle::current();
     let reading = move || {
-        let mut octets = [0; 8192];
+        let mut buffer = [0; 8192];
         loop {
-            match io::stdin().lock().read(&mut octets) {
+            match io::stdin().lock().read(&mut buffer) {
                 Ok(0) => return,
                 Ok(count) => {
-                    if handle.block_on(came.write_all(&octets[..count])).is_err() {
+                    if handle.block_on(input.write_all(&buffer[..count])).is_err() {
                         return;
                     }
                 }
@@ -214,10 +217,10 @@ fn standard() -> CliResult<(DuplexStream, DuplexStream, oneshot::Receiver<()>)> 
     };
     let handle = Handle::current();
     let writing = move || {
-        let mut octets = vec![0; PIPE_BYTES];
-        while let Ok(count @ 1..) = handle.block_on(goes.read(&mut octets)) {
+        let mut buffer = vec![0; PIPE_BYTES];
+        while let Ok(count @ 1..) = handle.block_on(output.read(&mut buffer)) {
             let mut stdout = io::stdout().lock();
-            let put = stdout.write_all(&octets[..count]);
+            let put = stdout.write_all(&buffer[..count]);
             if put.and_then(|()| stdout.flush()).is_err() {
                 break;
             }

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use strowger::{Address, ContentType, FaultCode, Payload};
 use strowger_gateway::client::{Client, ClientError};
 
-use crate::command::observe::readable;
-use crate::command::signals::Signals;
-use crate::command::span;
-use crate::control::{ControlArgs, block_on, failed};
+use crate::command::duration;
+use crate::command::observe::printable_lines;
+use crate::command::signals::ShutdownSignals;
+use crate::control::{ControlArgs, block_on, client_failure};
 use crate::exit::{CliResult, Failure};
 use crate::output::{Output, TextStyle};
 
@@ -77,7 +77,7 @@ pub(crate) struct TellArgs {
     #[command(flatten)]
     to: MessageArgs,
     /// Maximum time to wait for space in the mailbox.
-    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = deadline)]
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = parse_deadline)]
     deadline: Duration,
 }
 
@@ -87,7 +87,7 @@ pub(crate) struct AskArgs {
     #[command(flatten)]
     to: MessageArgs,
     /// Maximum time to wait for the reply.
-    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = deadline)]
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = parse_deadline)]
     deadline: Duration,
     /// Print JSON, on one line.
     #[arg(long)]
@@ -108,8 +108,8 @@ pub(crate) struct SubArgs {
 }
 
 /// Parses a deadline that can be sent.
-fn deadline(text: &str) -> Result<Duration, String> {
-    let deadline = span::parse(text).map_err(|error| error.to_string())?;
+fn parse_deadline(text: &str) -> Result<Duration, String> {
+    let deadline = duration::parse(text).map_err(|error| error.to_string())?;
     match u32::try_from(deadline.as_millis()) {
         Ok(1..) => Ok(deadline),
         _ => Err(ClientError::InvalidDeadline(deadline).to_string()),
@@ -118,34 +118,34 @@ fn deadline(text: &str) -> Result<Duration, String> {
 
 pub(crate) fn tell(args: &TellArgs, _: &mut Output) -> CliResult {
     block_on(async {
-        let (mut client, name, payload) = args.to.reach("tell").await?;
+        let (mut client, name, payload) = args.to.resolve("tell").await?;
         client.set_deadline(args.deadline);
-        let told = client.tell(&name, payload).await;
-        told.map_err(|error| refused(&error))
+        let sent = client.tell(&name, payload).await;
+        sent.map_err(|error| refusal(&error))
     })
 }
 
 pub(crate) fn ask(args: &AskArgs, output: &mut Output) -> CliResult {
     block_on(async {
-        let (mut client, name, payload) = args.to.reach("ask").await?;
+        let (mut client, name, payload) = args.to.resolve("ask").await?;
         client.set_deadline(args.deadline);
         let answer = client.ask(&name, payload).await;
-        let answer = answer.map_err(|error| refused(&error))?;
+        let answer = answer.map_err(|error| refusal(&error))?;
         print(&answer, args.json, output)
     })
 }
 
 pub(crate) fn sub(args: &SubArgs, output: &mut Output) -> CliResult {
     block_on(async {
-        let mut signals = Signals::new()?;
-        let (mut client, name, payload) = args.to.reach("stream").await?;
+        let mut signals = ShutdownSignals::new()?;
+        let (mut client, name, payload) = args.to.resolve("stream").await?;
         let items = client.stream(&name, payload).await;
-        let mut items = items.map_err(|error| refused(&error))?;
+        let mut items = items.map_err(|error| refusal(&error))?;
         let mut left = args.max.unwrap_or(u64::MAX);
         while left > 0 {
             let item = tokio::select! {
-                item = items.next() => item.map_err(|error| refused(&error))?,
-                () = signals.end() => return Ok(()),
+                item = items.next() => item.map_err(|error| refusal(&error))?,
+                () = signals.recv() => return Ok(()),
             };
             let Some(item) = item else { return Ok(()) };
             show(&item, args.json, output)?;
@@ -158,13 +158,13 @@ pub(crate) fn sub(args: &SubArgs, output: &mut Output) -> CliResult {
 
 impl MessageArgs {
     /// Connects, and returns the client, the target of the message and its payload.
-    async fn reach(&self, pattern: &str) -> CliResult<(Client, String, Value)> {
+    async fn resolve(&self, pattern: &str) -> CliResult<(Client, String, Value)> {
         let mut payload = self.payload()?;
-        let (address, name) = split(&self.path)?;
+        let (address, name) = split_message(&self.path)?;
         let mut client = self.control.connect().await?;
         let name = match name {
             Some(name) => name.to_owned(),
-            None => only(&mut client, &address, pattern, &mut payload).await?,
+            None => only_message(&mut client, &address, pattern, &mut payload).await?,
         };
         Ok((client, format!("{address} {name}"), payload))
     }
@@ -184,7 +184,7 @@ impl MessageArgs {
 }
 
 /// Splits the text into an address and the name of a message, if it contains one.
-fn split(text: &str) -> CliResult<(Address, Option<&str>)> {
+fn split_message(text: &str) -> CliResult<(Address, Option<&str>)> {
     let (path, name) = match text
         .strip_prefix("@(")
         .and_then(|rest| rest.split_once(')'))
@@ -202,7 +202,7 @@ fn split(text: &str) -> CliResult<(Address, Option<&str>)> {
 
 /// Returns the actor's only message with this pattern. If there are several, returns the one that
 /// the `type` member of the payload names, and removes that member from the payload.
-async fn only(
+async fn only_message(
     client: &mut Client,
     address: &Address,
     pattern: &str,
@@ -211,7 +211,7 @@ async fn only(
     let exposed = client
         .call("exposed", json!({ "address": address.to_string() }))
         .await;
-    let exposed = exposed.map_err(|error| refused(&error))?;
+    let exposed = exposed.map_err(|error| refusal(&error))?;
     let messages = exposed[0]["messages"].as_array();
     let names = |pattern: &str| {
         let messages = messages.into_iter().flatten();
@@ -221,7 +221,7 @@ async fn only(
     };
     let mut names = match (pattern, names(pattern)) {
         // A message for `ask` can also be told, but messages for `tell` take precedence.
-        ("tell", told) if told.is_empty() => names("ask"),
+        ("tell", sent) if sent.is_empty() => names("ask"),
         (_, names) => names,
     }
     .into_iter();
@@ -250,8 +250,8 @@ async fn only(
 }
 
 /// Converts the refusal of a message to a failure for the user.
-fn refused(error: &ClientError) -> Failure {
-    let failure = failed(error);
+fn refusal(error: &ClientError) -> Failure {
+    let failure = client_failure(error);
     match error {
         ClientError::Fault(fault) if fault.code == FaultCode::UnknownTarget => {
             failure.hint("only exposed actors can be reached, see docs/messages.md")
@@ -283,7 +283,7 @@ fn show(value: &Value, as_json: bool, output: &mut Output) -> CliResult {
     match value {
         value if as_json => output.json(value),
         Value::Null => output.line(output.paint(TextStyle::Faint, "nothing")),
-        Value::String(text) => output.line(readable(text)),
+        Value::String(text) => output.line(printable_lines(text)),
         value => output.line(format!("{value:#}")),
     }
 }
@@ -293,7 +293,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_written_in_several_ways() {
+    fn address_and_message_have_several_notations() {
         let cases = [
             ("a/b#add", ("@(a/b)", Some("add"))),
             ("/a/b#add", ("@(a/b)", Some("add"))),
@@ -302,9 +302,9 @@ mod tests {
             ("topic/n4/sessions", ("@(topic/n4/sessions)", None)),
         ];
         for (text, (address, name)) in cases {
-            let (found, said) = split(text).expect(text);
+            let (found, message) = split_message(text).expect(text);
             assert_eq!(
-                (found.to_string().as_str(), said),
+                (found.to_string().as_str(), message),
                 (address, name),
                 "{text}"
             );

@@ -1,15 +1,15 @@
 //! `strowger tree`, `ps`, `inspect`, `trace`, `logs` and `kill`: a running node, seen from outside.
 
-mod branches;
 mod details;
 mod logs;
 mod trace;
+mod tree;
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::control::{ControlArgs, block_on, failed};
+use crate::control::{ControlArgs, block_on, client_failure};
 use crate::exit::CliResult;
 use crate::output::{Output, Table, TextStyle};
 
@@ -116,24 +116,24 @@ pub(crate) struct KillArgs {
 pub(crate) fn tree(args: &TreeArgs, output: &mut Output) -> CliResult {
     if args.json {
         let params = json!({ "path": args.path });
-        return each(&args.control, "tree", params, |row| output.json(&row));
+        return for_each_row(&args.control, "tree", params, |row| output.json(&row));
     }
     let params = json!({ "path": args.path, "limit": args.limit });
     let mut rows = Vec::new();
-    each(&args.control, "tree", params, |row| {
+    for_each_row(&args.control, "tree", params, |row| {
         rows.push(row);
         Ok(())
     })?;
-    branches::print(&rows, output)
+    tree::print(&rows, output)
 }
 
 pub(crate) fn ps(args: &PsArgs, output: &mut Output) -> CliResult {
     let params = json!({ "path": args.path, "sort": args.sort, "limit": args.limit });
     if args.json {
-        return each(&args.control, "ps", params, |row| output.json(&row));
+        return for_each_row(&args.control, "ps", params, |row| output.json(&row));
     }
     let mut rows = Vec::new();
-    each(&args.control, "ps", params, |row| {
+    for_each_row(&args.control, "ps", params, |row| {
         rows.push(row);
         Ok(())
     })?;
@@ -158,19 +158,19 @@ pub(crate) fn ps(args: &PsArgs, output: &mut Output) -> CliResult {
     );
     for row in &rows {
         let cells = [
-            text(&row["path"]),
-            kind(row),
-            text(&row["state"]),
-            text(&row["depth"]),
-            text(&row["capacity"]),
-            text(&row["high_water"]),
-            text(&row["handled"]),
+            format_value(&row["path"]),
+            type_name(row),
+            format_value(&row["state"]),
+            format_value(&row["depth"]),
+            format_value(&row["capacity"]),
+            format_value(&row["high_water"]),
+            format_value(&row["handled"]),
             format!("{:.1} ms", row["busy_us"].as_f64().unwrap_or(0.0) / 1e3),
-            text(&row["restarts"]),
-            text(&row["last_exit"]),
+            format_value(&row["restarts"]),
+            format_value(&row["last_exit"]),
         ];
-        let component = components.then(|| component(&row["component"]));
-        let tool = tools.then(|| tool(&row["tool"]));
+        let component = components.then(|| component_note(&row["component"]));
+        let tool = tools.then(|| tool_note(&row["tool"]));
         table.row(cells.into_iter().chain(component).chain(tool));
     }
     table.print(output)
@@ -178,7 +178,7 @@ pub(crate) fn ps(args: &PsArgs, output: &mut Output) -> CliResult {
 
 pub(crate) fn inspect(args: &InspectArgs, output: &mut Output) -> CliResult {
     let params = json!({ "path": args.path });
-    let actor = answer(&args.control, "inspect", params)?;
+    let actor = call(&args.control, "inspect", params)?;
     if args.json {
         return output.json(&actor);
     }
@@ -187,7 +187,7 @@ pub(crate) fn inspect(args: &InspectArgs, output: &mut Output) -> CliResult {
 
 pub(crate) fn kill(args: &KillArgs, output: &mut Output) -> CliResult {
     let params = json!({ "path": args.path, "panic": args.panic });
-    let done = answer(&args.control, "kill", params)?;
+    let done = call(&args.control, "kill", params)?;
     if args.json {
         return output.json(&done);
     }
@@ -195,15 +195,15 @@ pub(crate) fn kill(args: &KillArgs, output: &mut Output) -> CliResult {
         Some(true) => output.paint(TextStyle::Green, "restarted"),
         _ => output.paint(TextStyle::Red, "ended"),
     };
-    let (path, exit) = (text(&done["path"]), text(&done["exit"]));
+    let (path, exit) = (format_value(&done["path"]), format_value(&done["exit"]));
     output.line(format!("{path}: {exit}; {after}"))
 }
 
-fn answer(control: &ControlArgs, method: &str, params: Value) -> CliResult<Value> {
+fn call(control: &ControlArgs, method: &str, params: Value) -> CliResult<Value> {
     block_on(async {
         let mut client = control.connect().await?;
         let called = client.call(method, params).await;
-        called.map_err(|error| failed(&error))
+        called.map_err(|error| client_failure(&error))
     })
 }
 
@@ -211,7 +211,7 @@ fn answer(control: &ControlArgs, method: &str, params: Value) -> CliResult<Value
 const LISTING_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Calls a listing and takes its rows one by one, as they arrive.
-fn each(
+fn for_each_row(
     control: &ControlArgs,
     method: &str,
     params: Value,
@@ -221,8 +221,8 @@ fn each(
         let mut client = control.connect().await?;
         client.set_deadline(LISTING_TIMEOUT);
         let rows = client.rows(method, params).await;
-        let mut rows = rows.map_err(|error| failed(&error))?;
-        while let Some(row) = rows.next().await.map_err(|error| failed(&error))? {
+        let mut rows = rows.map_err(|error| client_failure(&error))?;
+        while let Some(row) = rows.next().await.map_err(|error| client_failure(&error))? {
             take(row)?;
         }
         Ok(())
@@ -230,7 +230,7 @@ fn each(
 }
 
 /// Formats a value for people.
-fn text(value: &Value) -> String {
+fn format_value(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
         Value::String(text) => text.clone(),
@@ -239,7 +239,7 @@ fn text(value: &Value) -> String {
 }
 
 /// Describes the activity and the memory of a component.
-fn component(note: &Value) -> String {
+fn component_note(note: &Value) -> String {
     if note.is_null() {
         return String::new();
     }
@@ -259,8 +259,8 @@ fn component(note: &Value) -> String {
     text
 }
 
-/// Describes the calls of a tool, and its usage of what it is granted.
-fn tool(note: &Value) -> String {
+/// Describes the calls of a tool, and the usage of its quotas.
+fn tool_note(note: &Value) -> String {
     if note.is_null() {
         return String::new();
     }
@@ -272,7 +272,7 @@ fn tool(note: &Value) -> String {
         let (used, most) = (&quota["used"], &quota["most"]);
         text.push_str(&format!(
             ", {used} of {most} {}",
-            self::text(&quota["name"])
+            format_value(&quota["name"])
         ));
     }
     text
@@ -285,7 +285,7 @@ pub(crate) fn printable(text: &str) -> String {
 }
 
 /// Replaces control characters in a text of several lines, and keeps line ends and tabs.
-pub(crate) fn readable(text: &str) -> String {
+pub(crate) fn printable_lines(text: &str) -> String {
     let plain = |letter: char| match letter {
         '\n' | '\t' => letter,
         letter if letter.is_control() => '?',
@@ -296,7 +296,7 @@ pub(crate) fn readable(text: &str) -> String {
 
 /// Returns the Rust type of an actor without its module path and without the wrapper that marks it
 /// as an actor.
-fn kind(row: &Value) -> String {
+fn type_name(row: &Value) -> String {
     let full = row["kind"].as_str().unwrap_or_default();
     let mut short = String::new();
     let mut word = String::new();
@@ -320,8 +320,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_are_named_without_their_modules() {
-        let of = |full: &str| kind(&json!({ "kind": full }));
+    fn types_are_shown_without_their_modules() {
+        let of = |full: &str| type_name(&json!({ "kind": full }));
         assert_eq!(of("strowger_gateway::listener::Listener"), "Listener");
         let dynamic = "strowger::supervision::DynamicActor<a::b::Connection>";
         assert_eq!(of(dynamic), "Dynamic<Connection>");

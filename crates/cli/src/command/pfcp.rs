@@ -6,15 +6,15 @@ mod dictionary;
 mod diff;
 mod encode;
 pub(crate) mod hex;
-mod listing;
 pub(super) mod load;
 mod peer;
 mod profile;
 mod replay;
+mod robustness;
 mod serve;
+mod sessions;
 mod source;
 pub(crate) mod time;
-mod torture;
 
 use clap::Subcommand;
 
@@ -36,13 +36,13 @@ pub(crate) enum PfcpCommand {
     /// Run a UPF that rejects, delays, drops and restarts as scripted.
     Serve(serve::ServeArgs),
     /// Send malformed input to a node and check its responses against TS 29.244.
-    Torture(torture::TortureArgs),
+    Torture(robustness::RobustnessArgs),
     /// Compare the journal of a load with the sessions of a running node.
     Audit(audit::AuditArgs),
     /// List the sessions of a running node, or show one.
-    Sessions(listing::SessionArgs),
+    Sessions(sessions::SessionArgs),
     /// List the associations of a running node.
-    Associations(listing::AssociationArgs),
+    Associations(sessions::AssociationArgs),
     /// List the packet flow descriptions (PFDs) of a running node.
     Pfds(peer::PfdArgs),
     /// Ask a peer to release its association.
@@ -59,10 +59,10 @@ pub(crate) fn run(command: PfcpCommand, output: &mut Output) -> CliResult {
         PfcpCommand::Replay(args) => replay::run(&args, output),
         PfcpCommand::Load(args) => load::run(&args, output),
         PfcpCommand::Serve(args) => serve::run(&args, output),
-        PfcpCommand::Torture(args) => torture::run(&args, output),
+        PfcpCommand::Torture(args) => robustness::run(&args, output),
         PfcpCommand::Audit(args) => audit::run(&args, output),
-        PfcpCommand::Sessions(args) => listing::sessions(&args, output),
-        PfcpCommand::Associations(args) => listing::associations(&args, output),
+        PfcpCommand::Sessions(args) => sessions::sessions(&args, output),
+        PfcpCommand::Associations(args) => sessions::associations(&args, output),
         PfcpCommand::Pfds(args) => peer::pfds(&args, output),
         PfcpCommand::Release(args) => peer::release(&args, output),
         PfcpCommand::Report(args) => peer::report(&args, output),

@@ -1,4 +1,4 @@
-//! `strowger run`: a node that runs until it is told to stop.
+//! `strowger run`: a node that runs until a signal stops it.
 
 mod reload;
 
@@ -13,9 +13,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use self::reload::Reload;
-use crate::command::signals::Signals;
-use crate::compose::{self, Running, n4_stats};
+use self::reload::ConfigReload;
+use crate::command::signals::ShutdownSignals;
+use crate::compose::{self, RunningNode, n4_stats};
 use crate::config::Config;
 use crate::exit::{CliResult, Failure};
 use crate::output::{Output, TextStyle, log_as_configured};
@@ -79,7 +79,7 @@ pub(crate) fn run(args: &RunArgs, output: &mut Output) -> CliResult {
     };
     log_as_configured(&config.log.filter);
     args.apply(&mut config);
-    let reload = Reload::new(args.config.clone(), text);
+    let reload = ConfigReload::new(args.config.clone(), text);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -119,7 +119,7 @@ impl RunArgs {
 
 /// The signals that a node reacts to, registered before the node announces that it runs.
 struct NodeSignals {
-    end: Signals,
+    shutdown: ShutdownSignals,
     hang_up: Signal,
     /// Resolves when standard input ends; stays pending if `--with-parent` is not set.
     parent: oneshot::Receiver<()>,
@@ -129,7 +129,7 @@ struct NodeSignals {
 
 enum NodeEvent {
     End,
-    Reload,
+    ConfigReload,
 }
 
 impl NodeSignals {
@@ -143,7 +143,7 @@ impl NodeSignals {
         Ok(Self {
             parent,
             _no_parent: gone,
-            end: Signals::within(shutdown)?,
+            shutdown: ShutdownSignals::with_time_limit(shutdown)?,
             hang_up: hang_up
                 .map_err(|error| Failure::outside(format!("cannot listen for signals: {error}")))?,
         })
@@ -151,9 +151,9 @@ impl NodeSignals {
 
     async fn next(&mut self) -> NodeEvent {
         tokio::select! {
-            () = self.end.end() => NodeEvent::End,
+            () = self.shutdown.recv() => NodeEvent::End,
             _ = &mut self.parent => NodeEvent::End,
-            _ = self.hang_up.recv() => NodeEvent::Reload,
+            _ = self.hang_up.recv() => NodeEvent::ConfigReload,
         }
     }
 }
@@ -177,7 +177,7 @@ fn watch_parent(gone: Option<oneshot::Sender<()>>) -> CliResult {
 async fn serve(
     args: &RunArgs,
     config: &Config,
-    mut reload: Reload,
+    mut reload: ConfigReload,
     output: &mut Output,
 ) -> CliResult {
     let mut signals = NodeSignals::new(args.with_parent, config.node.shutdown)?;
@@ -188,8 +188,8 @@ async fn serve(
         tokio::select! {
             next = signals.next() => match next {
                 NodeEvent::End => break None,
-                NodeEvent::Reload => {
-                    reload.again(args.json, output)?;
+                NodeEvent::ConfigReload => {
+                    reload.reload(args.json, output)?;
                     output.flush()?;
                 }
             },
@@ -219,7 +219,7 @@ async fn serve(
     }
 }
 
-fn announce(args: &RunArgs, running: &Running, output: &mut Output) -> CliResult {
+fn announce(args: &RunArgs, running: &RunningNode, output: &mut Output) -> CliResult {
     if args.json {
         output.json(&running.announcement())?;
     } else {

@@ -1,4 +1,4 @@
-//! The signals that shut a command down in order, or at once if they arrive again.
+//! Signals that shut a command down: the first in order, the second at once.
 
 use std::io::Write;
 use std::process;
@@ -13,7 +13,7 @@ use crate::exit::{CliResult, ExitStatus, Failure};
 /// A listener for ctrl-c and SIGTERM, active from its creation. The first signal shuts the command
 /// down in order. The second one ends the process at once, with 128 plus its number as exit status,
 /// even if no thread of the command's runtime makes progress.
-pub(crate) struct Signals {
+pub(crate) struct ShutdownSignals {
     interrupt: Signal,
     terminate: Signal,
 }
@@ -25,11 +25,11 @@ static LIMIT: OnceLock<Duration> = OnceLock::new();
 /// ends by force.
 const GRACE: Duration = Duration::from_secs(2);
 
-impl Signals {
+impl ShutdownSignals {
     pub(crate) fn new() -> CliResult<Self> {
         static WATCHED: OnceLock<Result<(), String>> = OnceLock::new();
         WATCHED
-            .get_or_init(watch)
+            .get_or_init(start_watcher)
             .clone()
             .map_err(|error| Failure::outside(format!("cannot listen for signals: {error}")))?;
         Ok(Self {
@@ -40,15 +40,15 @@ impl Signals {
 
     /// Like `new`, for a command that runs a node: an orderly shutdown that takes noticeably longer
     /// than `orderly`, the time that its actors have, is cut short.
-    pub(crate) fn within(orderly: Duration) -> CliResult<Self> {
+    pub(crate) fn with_time_limit(orderly: Duration) -> CliResult<Self> {
         // Nothing else sets it: a process runs one command.
         let _ = LIMIT.set(orderly.saturating_add(GRACE));
         Self::new()
     }
 
     /// Waits for the next signal.
-    pub(crate) async fn end(&mut self) {
-        next(&mut self.interrupt, &mut self.terminate).await;
+    pub(crate) async fn recv(&mut self) {
+        next_signal(&mut self.interrupt, &mut self.terminate).await;
     }
 }
 
@@ -57,7 +57,7 @@ fn listen(kind: SignalKind) -> CliResult<Signal> {
 }
 
 /// Waits for one of two signals and returns its number.
-async fn next(interrupt: &mut Signal, terminate: &mut Signal) -> i32 {
+async fn next_signal(interrupt: &mut Signal, terminate: &mut Signal) -> i32 {
     tokio::select! {
         _ = interrupt.recv() => SignalKind::interrupt().as_raw_value(),
         _ = terminate.recv() => SignalKind::terminate().as_raw_value(),
@@ -66,7 +66,7 @@ async fn next(interrupt: &mut Signal, terminate: &mut Signal) -> i32 {
 
 /// Starts the thread that ends the process. The thread has a runtime of its own, because the
 /// runtime of the command may be what hangs. The thread ends with the process.
-fn watch() -> Result<(), String> {
+fn start_watcher() -> Result<(), String> {
     let (ready, started) = mpsc::channel();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -86,12 +86,12 @@ fn watch() -> Result<(), String> {
             }
         };
         let _ = ready.send(Ok(()));
-        next(&mut interrupt, &mut terminate).await;
-        let again = next(&mut interrupt, &mut terminate);
+        next_signal(&mut interrupt, &mut terminate).await;
+        let again = next_signal(&mut interrupt, &mut terminate);
         let limit = *LIMIT.get().unwrap_or(&Duration::MAX);
         match tokio::time::timeout(limit, again).await {
-            Ok(number) => end_at_once(128 + number, "second signal"),
-            Err(_) => end_at_once(ExitStatus::Check as i32, "shutdown time limit exceeded"),
+            Ok(number) => exit_now(128 + number, "second signal"),
+            Err(_) => exit_now(ExitStatus::Check as i32, "shutdown time limit exceeded"),
         }
     };
     thread::Builder::new()
@@ -105,7 +105,7 @@ fn watch() -> Result<(), String> {
     clippy::exit,
     reason = "what would have to return for an ordered end does not"
 )]
-fn end_at_once(status: i32, why: &str) -> ! {
+fn exit_now(status: i32, why: &str) -> ! {
     // Standard error may be closed; the exit status is still delivered.
     let _ = writeln!(
         std::io::stderr(),

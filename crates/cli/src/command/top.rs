@@ -1,8 +1,8 @@
 //! `strowger top`: the busiest actors of a running node, live.
 
 mod draw;
-mod reading;
 mod screen;
+mod snapshot;
 mod view;
 
 use std::io::{IsTerminal, stdout};
@@ -13,13 +13,13 @@ use strowger_gateway::client::{Client, ClientError};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
 
-use self::reading::TopReading;
-use self::screen::{Keys, Screen};
+use self::screen::{KeyInput, Screen};
+use self::snapshot::TopSnapshot;
 use self::view::{KeyOutcome, Sort, View};
+use super::duration;
 use super::observe::printable;
-use super::signals::Signals;
-use super::span;
-use crate::control::{ControlArgs, block_on, failed};
+use super::signals::ShutdownSignals;
+use crate::control::{ControlArgs, block_on, client_failure};
 use crate::exit::{CliResult, Failure};
 use crate::output::{Output, Table};
 
@@ -58,7 +58,7 @@ pub(crate) struct TopArgs {
     #[arg(long, value_name = "N", default_value_t = 100)]
     limit: u64,
     /// Interval between readings, at least 100ms.
-    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = span::parse)]
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration::parse)]
     every: Duration,
     /// Print one reading as a table and exit.
     #[arg(long)]
@@ -93,7 +93,7 @@ impl TopArgs {
         View::new(self.sort, self.filter.clone().unwrap_or_default())
     }
 
-    fn every(&self) -> Duration {
+    fn interval(&self) -> Duration {
         self.every.max(MIN_INTERVAL)
     }
 }
@@ -107,51 +107,51 @@ async fn print(args: &TopArgs, mut client: Client, output: &mut Output) -> CliRe
     let params = params(&args.view(), args.limit);
     loop {
         let answer = client.call("top", params.clone()).await;
-        let answer = answer.map_err(|error| failed(&error))?;
+        let answer = answer.map_err(|error| client_failure(&error))?;
         if args.json {
             output.json(&answer)?;
         } else {
-            table(&TopReading::of(answer)?, output)?;
+            table(&TopSnapshot::of(answer)?, output)?;
         }
         output.flush()?;
         if args.once {
             return Ok(());
         }
-        sleep(args.every()).await;
+        sleep(args.interval()).await;
     }
 }
 
-fn table(reading: &TopReading, output: &mut Output) -> CliResult {
-    output.line(reading.summary())?;
-    output.line(reading.usages())?;
+fn table(snapshot: &TopSnapshot, output: &mut Output) -> CliResult {
+    output.line(snapshot.summary())?;
+    output.line(snapshot.usages())?;
     let heads = ["path", "waiting", "msg/s", "busy", "memory", "restarts"];
     let mut table = Table::new(heads);
-    for row in &reading.rows {
+    for row in &snapshot.rows {
         let path = printable(&row.path);
         let path = row
             .note()
             .map_or_else(|| path.clone(), |note| format!("{path} ({note})"));
         table.row([
             path,
-            row.waiting(),
-            reading::number(row.rate),
-            row.busy(),
+            row.mailbox_text(),
+            snapshot::number(row.rate),
+            row.load_text(),
             row.memory_text(),
             row.restarts.to_string(),
         ]);
     }
     table.print(output)?;
-    late_asks(reading, output)
+    late_asks(snapshot, output)
 }
 
 /// Prints the asks that wait for long, if there are any.
-fn late_asks(reading: &TopReading, output: &mut Output) -> CliResult {
-    if reading.late_asks.is_empty() {
+fn late_asks(snapshot: &TopSnapshot, output: &mut Output) -> CliResult {
+    if snapshot.late_asks.is_empty() {
         return Ok(());
     }
     output.line("")?;
     let mut table = Table::new(["asker", "callee", "waiting for"]);
-    for ask in &reading.late_asks {
+    for ask in &snapshot.late_asks {
         table.row(ask.cells().map(|cell| printable(&cell)));
     }
     table.print(output)
@@ -161,23 +161,29 @@ type TopResult = Result<Value, ClientError>;
 
 /// Draws until the user quits.
 async fn live(args: &TopArgs, client: Client) -> CliResult {
-    let mut signals = Signals::new()?;
+    let mut signals = ShutdownSignals::new()?;
     let mut view = args.view();
     let (wish, wishes) = watch::channel(params(&view, args.limit));
     let (answers, mut answered) = mpsc::channel(1);
-    let reader = read(client, args.control.clone(), wishes, answers, args.every());
+    let reader = read(
+        client,
+        args.control.clone(),
+        wishes,
+        answers,
+        args.interval(),
+    );
     let mut screen = Screen::enter()?;
-    let mut keys = Keys::listen()?;
+    let mut keys = KeyInput::listen()?;
     let mut reader = std::pin::pin!(reader);
     loop {
         screen.draw(&view)?;
         let next = tokio::select! {
-            () = signals.end() => return Ok(()),
+            () = signals.recv() => return Ok(()),
             () = &mut reader => return Err(Failure::outside("the reader stopped")),
             answer = answered.recv() => {
                 if let Some(answer) = answer {
-                    let read = |answer| TopReading::of(answer).map_err(|error| error.to_string());
-                    view.take(answer.and_then(read));
+                    let read = |answer| TopSnapshot::of(answer).map_err(|error| error.to_string());
+                    view.set_answer(answer.and_then(read));
                 }
                 KeyOutcome::Stay
             }
@@ -220,9 +226,9 @@ async fn read(
             let again = timeout(RECONNECT_DELAY, control.connect()).await;
             client = again.ok().and_then(Result::ok);
         }
-        let told = told(answer, client.is_some());
-        if let Some(told) = told
-            && answers.send(told).await.is_err()
+        let shown = displayed(answer, client.is_some());
+        if let Some(shown) = shown
+            && answers.send(shown).await.is_err()
         {
             return;
         }
@@ -232,7 +238,7 @@ async fn read(
 }
 
 /// Returns what to show of an answer: nothing if the connection was lost and is back.
-fn told(answer: TopResult, back: bool) -> Option<Result<Value, String>> {
+fn displayed(answer: TopResult, back: bool) -> Option<Result<Value, String>> {
     match answer {
         Ok(answer) => Some(Ok(answer)),
         Err(ClientError::Fault(fault)) => Some(Err(fault.message)),

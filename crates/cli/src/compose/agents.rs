@@ -14,17 +14,17 @@ use crate::config::{Config, McpSection};
 use crate::exit::{CliResult, Failure};
 
 /// The path of the control socket, set once it is open; its methods are known before.
-pub(super) type Control = Arc<OnceLock<PathBuf>>;
+pub(super) type LateControlPath = Arc<OnceLock<PathBuf>>;
 
 /// Opens the endpoint. Views of the node are those of its control socket.
 pub(super) async fn open(
     system: &ActorSystem,
     section: &McpSection,
     tools: &Tools,
-    control: &Control,
+    control: &LateControlPath,
 ) -> CliResult<McpServer> {
-    let roots = Roots::of(tools).await.map_err(|fault| failed(&fault))?;
-    let for_agents = agent::add_tools(agent::none(), tools, &roots);
+    let roots = Roots::of(tools).await.map_err(|fault| to_failure(&fault))?;
+    let for_agents = agent::add_tools(agent::no_tools(), tools, &roots);
     let for_agents = agent::add_node(for_agents, control);
     // Added last, because code may be given the tools that are already there.
     let for_agents = agent::add_code(for_agents, system, tools);
@@ -32,12 +32,12 @@ pub(super) async fn open(
     opened.map_err(|error| Failure::outside(format!("mcp: {error}")))
 }
 
-fn failed(fault: &Fault) -> Failure {
+fn to_failure(fault: &Fault) -> Failure {
     Failure::outside(format!("mcp: {}", fault.message))
 }
 
 /// Serves agents over HTTP, if configured.
-pub(super) fn offer(
+pub(super) fn serve_http(
     config: &Config,
     tokens: &EndpointTokens,
     mcp: &McpServer,

@@ -27,7 +27,7 @@ pub(crate) async fn realms(host: &Host, section: &ToolsSection) -> CliResult<Opt
 }
 
 /// Returns the specification of the actor that runs code.
-pub(super) fn code(section: &CodeSection, realms: &Arc<Realms>) -> CodeSpec {
+pub(super) fn code_spec(section: &CodeSection, realms: &Arc<Realms>) -> CodeSpec {
     let sandbox: Arc<Realms> = Arc::clone(realms);
     let mut spec = CodeSpec::new(sandbox).with_typescript(TYPESCRIPT);
     section.limits_into(&mut spec);
@@ -35,7 +35,7 @@ pub(super) fn code(section: &CodeSection, realms: &Arc<Realms>) -> CodeSpec {
 }
 
 /// Returns the specification of the actor that stores programs.
-pub(super) fn programs(section: &ProgramsSection, realms: &Arc<Realms>) -> ProgramsSpec {
+pub(super) fn programs_spec(section: &ProgramsSection, realms: &Arc<Realms>) -> ProgramsSpec {
     let sandbox: Arc<Realms> = Arc::clone(realms);
     let mut spec = ProgramsSpec::new(sandbox);
     spec.typescript = Some(TYPESCRIPT.into());

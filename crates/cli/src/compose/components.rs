@@ -26,7 +26,7 @@ mod deployment;
 mod export;
 mod forward;
 mod memory;
-mod method;
+mod methods;
 mod stats;
 
 use std::collections::BTreeMap;
@@ -44,9 +44,9 @@ use strowger_wasm::registry::{DeploymentStatus, RegistryError, WiderAccess};
 use strowger_wasm::{ComponentRegistry, Host, Image, LoadError, Manifest};
 
 use self::deployment::{Deployment, Deployments};
-pub(super) use self::method::register;
+pub(super) use self::methods::register;
 pub(super) use self::stats::{LateComponents, add_health};
-use crate::component::{by_manifest, not_loaded};
+use crate::component::{load_failure, read_with_manifest};
 use crate::config::{ComponentSection, Config, Embedded};
 use crate::exit::{CliResult, Failure};
 
@@ -109,22 +109,22 @@ pub(crate) fn check(config: &Config) -> CliResult<Vec<String>> {
     let host = host.map_err(|error| Failure::outside(error.to_string()))?;
     memory::reserve(&host, config)?;
     for section in &config.component {
-        let (octets, manifest) = section.read()?;
-        let image = host.load_blocking(&octets, manifest);
-        let image = image.map_err(|error| not_loaded(&section.manifest, &error))?;
+        let (bytes, manifest) = section.read_files()?;
+        let image = host.load_blocking(&bytes, manifest);
+        let image = image.map_err(|error| load_failure(&section.manifest, &error))?;
         let name = &image.manifest().component.name;
         if names.contains(name) {
             let error = RegistryError::Taken {
                 name: Arc::from(name.as_str()),
             };
-            return Err(refused(&error));
+            return Err(registry_failure(&error));
         }
         names.push(name.clone());
     }
     if let Some(name) = &config.n4.policy.component
         && !names.contains(name)
     {
-        return Err(super::policy::unknown(name));
+        return Err(super::policy::unknown_component(name));
     }
     Ok(names)
 }
@@ -151,10 +151,12 @@ impl Components {
         let inner = &*self.0;
         let name = image.manifest().component.name.clone();
         let deployed = inner.registry.deploy(image).await;
-        let actor = deployed.map_err(|error| refused(&error))?;
+        let actor = deployed.map_err(|error| registry_failure(&error))?;
         if section.expose {
             let address = format!("{KEY}/{name}");
-            let exposed = inner.system.export_as(&address, &actor, export::messages());
+            let exposed = inner
+                .system
+                .export_as(&address, &actor, export::component_export());
             if let Err(error) = exposed {
                 // Leave nothing behind, as after every other failure. The component has just been
                 // deployed, so the result does not matter.
@@ -177,7 +179,7 @@ impl Components {
         let file = manifest.display().to_string();
         let mut section = ComponentSection::new(manifest);
         section.name = name;
-        let (_, new) = read(section.clone()).await?;
+        let (_, new) = read_files(section.clone()).await?;
         let name = new.component.name;
         let before = self.0.sections.lock().get(&name).cloned();
         if let Some(before) = before {
@@ -208,36 +210,36 @@ impl Components {
     async fn remove(&self, name: &str) -> CliResult {
         let done = self.0.registry.remove(name).await;
         self.0.sections.lock().remove(name);
-        done.map_err(|error| refused(&error))
+        done.map_err(|error| registry_failure(&error))
     }
 
     async fn load(&self, section: ComponentSection) -> CliResult<Image> {
         let file = section.manifest.clone();
         let loaded =
-            |loaded: Result<Image, LoadError>| loaded.map_err(|error| not_loaded(&file, &error));
+            |loaded: Result<Image, LoadError>| loaded.map_err(|error| load_failure(&file, &error));
         let Some(deployment) = &self.1 else {
-            let (octets, manifest) = read(section).await?;
-            return loaded(self.0.host.load(octets, manifest).await);
+            let (bytes, manifest) = read_files(section).await?;
+            return loaded(self.0.host.load(bytes, manifest).await);
         };
         let watched = Arc::clone(deployment);
         let loading = async {
-            let (octets, manifest) = read(section).await?;
-            deployment.set_size(octets.len());
+            let (bytes, manifest) = read_files(section).await?;
+            deployment.set_size(bytes.len());
             let tell = move |stage: LoadStage| watched.set_stage(stage.into());
-            loaded(self.0.host.load_watched(octets, manifest, tell).await)
+            loaded(self.0.host.load_watched(bytes, manifest, tell).await)
         };
         deployment.run_until_start(loading).await
     }
 
     /// Marks the start of an operation that loads nothing and so cannot be cancelled.
-    fn begin(&self) -> CliResult {
+    fn set_starting(&self) -> CliResult {
         self.1
             .as_ref()
             .map_or(Ok(()), |deployment| deployment.start())
     }
 
     /// Returns the component whose actor has this path.
-    fn at(&self, path: &ActorPath) -> Option<DeploymentStatus> {
+    fn by_path(&self, path: &ActorPath) -> Option<DeploymentStatus> {
         let name = path.as_str().strip_prefix("/components/")?;
         self.one(name.strip_suffix("/guest")?)
     }
@@ -257,12 +259,12 @@ impl Components {
 
 impl ComponentSection {
     /// Reads the files, and overrides the manifest with this section.
-    fn read(&self) -> CliResult<(Vec<u8>, Manifest)> {
+    fn read_files(&self) -> CliResult<(Vec<u8>, Manifest)> {
         let wrong = |error| Failure::input(format!("{}: {error}", self.manifest.display()));
-        let (octets, mut manifest) = match self.embedded {
-            None => by_manifest(&self.manifest)?,
-            Some(Embedded { octets, manifest }) => {
-                (octets.to_vec(), Manifest::parse(manifest).map_err(wrong)?)
+        let (bytes, mut manifest) = match self.embedded {
+            None => read_with_manifest(&self.manifest)?,
+            Some(Embedded { bytes, manifest }) => {
+                (bytes.to_vec(), Manifest::parse(manifest).map_err(wrong)?)
             }
         };
         if let Some(name) = &self.name {
@@ -275,7 +277,7 @@ impl ComponentSection {
             manifest.config.clone_from(config);
         }
         manifest.check().map_err(wrong)?;
-        Ok((octets, manifest))
+        Ok((bytes, manifest))
     }
 }
 
@@ -291,7 +293,7 @@ impl ReplaceError {
     /// nevertheless.
     fn of(error: RegistryError, again: impl FnOnce() -> String) -> Self {
         let RegistryError::Wider { changes, .. } = error else {
-            return refused(&error).into();
+            return registry_failure(&error).into();
         };
         let wider = changes.iter().filter(|change| change.wider);
         let lines: Vec<String> = wider.map(|change| format!("  {change}")).collect();
@@ -313,9 +315,9 @@ impl From<Failure> for ReplaceError {
 }
 
 /// Reads files on a blocking thread, with a timeout.
-async fn read(section: ComponentSection) -> CliResult<(Vec<u8>, Manifest)> {
+async fn read_files(section: ComponentSection) -> CliResult<(Vec<u8>, Manifest)> {
     let file = section.manifest.clone();
-    let read = tokio::task::spawn_blocking(move || section.read());
+    let read = tokio::task::spawn_blocking(move || section.read_files());
     match tokio::time::timeout(READ_TIMEOUT, read).await {
         Ok(read) => read.unwrap_or_else(|error| Err(Failure::outside(error.to_string()))),
         Err(_) => {
@@ -328,7 +330,7 @@ async fn read(section: ComponentSection) -> CliResult<(Vec<u8>, Manifest)> {
 /// Time limit for reading a manifest and its component.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
-fn refused(error: &RegistryError) -> Failure {
+fn registry_failure(error: &RegistryError) -> Failure {
     let text = error.to_string();
     match error {
         RegistryError::Taken { .. } => Failure::check(text)

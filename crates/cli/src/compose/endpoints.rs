@@ -12,7 +12,7 @@ use strowger_gateway::access::{Role, Token, TokenError};
 use strowger_gateway::listeners::{Listeners, ListenersSpec};
 use strowger_gateway::method::Methods;
 
-use crate::config::{Config, GatewaySection, OF_GATEWAY, OF_MCP};
+use crate::config::{Config, GATEWAY_TOKEN, GatewaySection, MCP_TOKEN};
 use crate::conformance;
 use crate::exit::{CliResult, Failure};
 use crate::file::read_plain;
@@ -77,10 +77,14 @@ pub(crate) struct EndpointTokens {
 /// Returns an error if an endpoint cannot be opened as configured; if the file of a token is
 /// missing, accessible to others or does not contain a token; or if two tokens are equal.
 pub(crate) fn tokens(config: &Config) -> CliResult<EndpointTokens> {
-    over_http(config)?;
+    check_http(config)?;
     let mut shared = Vec::new();
     for section in &config.doors.token {
-        let token = Token::new(section.name.as_str(), section.role, secret(&section.file)?);
+        let token = Token::new(
+            section.name.as_str(),
+            section.role,
+            read_secret(&section.file)?,
+        );
         let token = token.with_addresses(section.addresses.clone());
         shared.push(match &section.verbs {
             Some(verbs) => token.with_operations(verbs.iter().cloned()),
@@ -90,7 +94,7 @@ pub(crate) fn tokens(config: &Config) -> CliResult<EndpointTokens> {
     let single = |file: Option<&PathBuf>, name: &'static str, role| {
         let mut tokens = shared.clone();
         if let Some(file) = file {
-            tokens.push(Token::new(name, role, secret(file)?));
+            tokens.push(Token::new(name, role, read_secret(file)?));
         }
         let same = |error: TokenError| {
             Failure::input(format!("`doors.token`: {error}"))
@@ -104,14 +108,14 @@ pub(crate) fn tokens(config: &Config) -> CliResult<EndpointTokens> {
     let agents = config.mcp.token_file.as_ref();
     let agents = agents.filter(|_| config.mcp.http);
     Ok(EndpointTokens {
-        gateway: single(gateway, OF_GATEWAY, Role::Operator)?,
-        agents: single(agents, OF_MCP, Role::Agent)?,
+        gateway: single(gateway, GATEWAY_TOKEN, Role::Operator)?,
+        agents: single(agents, MCP_TOKEN, Role::Agent)?,
         shared,
     })
 }
 
 /// Checks whether tokens can be sent over HTTP.
-fn over_http(config: &Config) -> CliResult {
+fn check_http(config: &Config) -> CliResult {
     let keys = [
         ("mcp.http", config.mcp.http),
         ("metrics.tokens", config.metrics.tokens),
@@ -138,7 +142,7 @@ const MAX_TOKEN: usize = 512;
 const MAX_TOKEN_FILE: usize = 64 * 1024;
 
 /// Reads the secret of a token.
-fn secret(path: &Path) -> CliResult<Arc<str>> {
+fn read_secret(path: &Path) -> CliResult<Arc<str>> {
     let failed = |error| Failure::file(path, &error);
     let wrong = |what: String| Failure::input(format!("{}: {what}", path.display()));
     let mode = fs::metadata(path).map_err(failed)?.mode();

@@ -13,7 +13,7 @@ use crate::config::Config;
 pub(super) type LateNode = Arc<OnceLock<NodeHandle>>;
 
 /// Returns the health of a node with this configuration.
-pub(super) fn of(config: &Config, node: &LateNode) -> HealthRegistry {
+pub(super) fn node_health(config: &Config, node: &LateNode) -> HealthRegistry {
     let limits = &config.n4.limits;
     let (sessions, associations) = (limits.sessions, limits.associations);
     let [held, peers, bound, free, counted] = std::array::from_fn(|_| Arc::clone(node));
@@ -24,7 +24,7 @@ pub(super) fn of(config: &Config, node: &LateNode) -> HealthRegistry {
         .limit("associations", move || {
             Some(usage(peers.get()?.stats().associations, associations))
         })
-        .check("n4", move || n4(&bound))
+        .check("n4", move || check_n4(&bound))
         .check("associations", move || match free.get() {
             Some(node) if node.stats().associations >= associations => {
                 Err(format!("{associations} associations, which is the limit"))
@@ -46,7 +46,7 @@ fn usage(used: usize, most: usize) -> LimitUsage {
 /// The actor that owns the sockets for PFCP.
 const ENDPOINT: &str = "/node/n4";
 
-fn n4(node: &LateNode) -> Result<(), String> {
+fn check_n4(node: &LateNode) -> Result<(), String> {
     let Some(node) = node.get() else {
         return Err("the node has not started".to_owned());
     };
@@ -70,7 +70,7 @@ macro_rules! node_metrics {
 }
 
 /// Gauges.
-const GAUGES: [NodeMetric; 3] = node_metrics! {
+const NODE_GAUGES: [NodeMetric; 3] = node_metrics! {
     "strowger_n4_sessions" sessions: "Sessions held.";
     "strowger_n4_associations" associations: "Associations.";
     "strowger_n4_metered_sessions" usage.metered:
@@ -78,7 +78,7 @@ const GAUGES: [NodeMetric; 3] = node_metrics! {
 };
 
 /// Counters.
-const COUNTERS: [NodeMetric; 19] = node_metrics! {
+const NODE_COUNTERS: [NodeMetric; 19] = node_metrics! {
     "strowger_n4_established_total" established: "Session establishments accepted.";
     "strowger_n4_modified_total" modified: "Session modifications accepted.";
     "strowger_n4_deleted_total" deleted: "Session deletions accepted.";
@@ -111,10 +111,10 @@ const COUNTERS: [NodeMetric; 19] = node_metrics! {
 };
 
 fn write(stats: &NodeStats, page: &mut MetricsPage) {
-    for (name, help, read) in GAUGES {
+    for (name, help, read) in NODE_GAUGES {
         page.single(name, MetricKind::Gauge, help, read(stats));
     }
-    for (name, help, read) in COUNTERS {
+    for (name, help, read) in NODE_COUNTERS {
         page.single(name, MetricKind::Counter, help, read(stats));
     }
     let help = "Requests refused, by cause number.";
@@ -166,7 +166,7 @@ type StoreMetric = (
 );
 
 /// Metrics of the store, all 0 if sessions are kept in memory.
-const STORE: [StoreMetric; 8] = [
+const STORE_METRICS: [StoreMetric; 8] = [
     (
         "strowger_n4_store_bytes",
         MetricKind::Gauge,
@@ -222,7 +222,7 @@ fn loss(store: &StoreHealth, read: fn(&StoreLoss) -> u64) -> f64 {
 }
 
 fn write_store(store: &StoreHealth, page: &mut MetricsPage) {
-    for (name, kind, help, read) in STORE {
+    for (name, kind, help, read) in STORE_METRICS {
         page.single(name, kind, help, read(store));
     }
     let longest = store.longest.as_secs_f64();

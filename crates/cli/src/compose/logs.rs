@@ -11,7 +11,7 @@ use strowger_gateway::method::{MethodOutput, Methods};
 use tracing::Level;
 
 use super::verbs::LOGS;
-use crate::logbook::{Actors, LogFilter, book};
+use crate::log_ring::{ActorSelection, LogFilter, log_ring};
 
 /// Maximum time for which lines are followed.
 const MAX_FOLLOW: Duration = Duration::from_secs(3600);
@@ -19,15 +19,15 @@ const MAX_FOLLOW: Duration = Duration::from_secs(3600);
 /// Adds the method.
 pub(super) fn register(methods: Methods) -> Methods {
     methods.register(LOGS, |params| {
-        let filter = filter(&params);
+        let filter = parse_filter(&params);
         async move {
-            let mut reader = book().read(filter?);
+            let mut reader = log_ring().read(filter?);
             Ok(MethodOutput::stream(move |cx| reader.poll_next(cx)))
         }
     })
 }
 
-fn filter(params: &Value) -> Result<LogFilter, Fault> {
+fn parse_filter(params: &Value) -> Result<LogFilter, Fault> {
     let wrong = |text: String| Fault::new(FaultCode::BadRequest, text);
     let number = |key: &str, default: u64| match &params[key] {
         Value::Null => Ok(default),
@@ -50,7 +50,10 @@ fn filter(params: &Value) -> Result<LogFilter, Fault> {
         }
     };
     Ok(LogFilter {
-        actors: text("path")?.map(Actors::of).transpose().map_err(wrong)?,
+        actors: text("path")?
+            .map(ActorSelection::of)
+            .transpose()
+            .map_err(wrong)?,
         level,
         last: usize::try_from(number("last", 100)?).unwrap_or(usize::MAX),
         follow: Duration::from_millis(number("follow_ms", 0)?).min(MAX_FOLLOW),

@@ -32,21 +32,21 @@ pub(super) fn register(methods: Methods, node: &NodeHandle) -> Methods {
     let (of_rules, of_stats, of_details) = (node.clone(), node.clone(), node.clone());
     peer::register(methods, node)
         .register(verbs::SESSIONS, move |params| {
-            let sessions = filter(&params).map(|filter| of_sessions.sessions(&filter));
+            let sessions = parse_filter(&params).map(|filter| of_sessions.sessions(&filter));
             async move {
-                let rows = sessions?.into_iter().map(|info| session(&info));
+                let rows = sessions?.into_iter().map(|info| session_to_json(&info));
                 Ok(MethodOutput::rows(rows))
             }
         })
         .register(verbs::RULES, move |params| {
-            let rows = filter(&params).map(|filter| rules(&of_rules, &filter));
+            let rows = parse_filter(&params).map(|filter| rules(&of_rules, &filter));
             async move { Ok(MethodOutput::rows(rows?)) }
         })
         .register(verbs::ASSOCIATIONS, move |_| {
             let rows = of_associations.associations();
             async move {
                 Ok(MethodOutput::rows(
-                    rows.into_iter().map(|info| association(&info)),
+                    rows.into_iter().map(|info| association_to_json(&info)),
                 ))
             }
         })
@@ -98,14 +98,14 @@ pub(crate) fn stats(node: &NodeHandle) -> Value {
         "deviations": deviations,
         "unsent": stats.unsent,
         "discarded": discarded,
-        "store": store(&node.store()),
-        "usage": usage(&stats.usage),
-        "policy": policy(&stats.policy),
+        "store": store_to_json(&node.store()),
+        "usage": usage_to_json(&stats.usage),
+        "policy": policy_to_json(&stats.policy),
     })
 }
 
 /// Returns the counters of measurement and reporting.
-fn usage(usage: &UsageStats) -> Value {
+fn usage_to_json(usage: &UsageStats) -> Value {
     json!({
         "metered": usage.metered,
         "forwarded": usage.forwarded,
@@ -120,7 +120,7 @@ fn usage(usage: &UsageStats) -> Value {
 }
 
 /// Returns the counters of requests to the policy and their answers.
-fn policy(policy: &PolicyStats) -> Value {
+fn policy_to_json(policy: &PolicyStats) -> Value {
     json!({
         "admitted": policy.admitted,
         "changed": policy.changed,
@@ -132,7 +132,7 @@ fn policy(policy: &PolicyStats) -> Value {
 }
 
 /// Returns the health of the store, or null if sessions are kept in memory.
-fn store(health: &StoreHealth) -> Value {
+fn store_to_json(health: &StoreHealth) -> Value {
     let Some(path) = &health.path else {
         return Value::Null;
     };
@@ -154,7 +154,7 @@ fn mean_us(all: Duration, count: u64) -> u64 {
     all.checked_div(count).unwrap_or_default()
 }
 
-fn session(info: &SessionInfo) -> Value {
+fn session_to_json(info: &SessionInfo) -> Value {
     let teids: Vec<Value> = info
         .teids
         .iter()
@@ -181,16 +181,16 @@ fn rules(node: &NodeHandle, filter: &SessionFilter) -> Vec<Value> {
     let row = |info: SessionInfo| {
         let rules = node.rules(info.seid)?;
         let mut text = String::with_capacity(rules.len() * 2);
-        for octet in rules {
+        for byte in rules {
             // Writing to a `String` cannot fail.
-            let _ = write!(text, "{octet:02x}");
+            let _ = write!(text, "{byte:02x}");
         }
         Some(json!({ "seid": info.seid.0, "peer_seid": info.peer_seid.0, "rules": text }))
     };
     node.sessions(filter).into_iter().filter_map(row).collect()
 }
 
-fn association(info: &AssociationInfo) -> Value {
+fn association_to_json(info: &AssociationInfo) -> Value {
     json!({
         "node": info.node,
         "peer": info.peer,
@@ -208,7 +208,7 @@ fn details(node: &NodeHandle, path: &ActorPath) -> Option<Value> {
         .session(seid)
         .filter(|info| info.path == path.as_str())?;
     let rules = node.rules(seid)?;
-    Some(json!({ "session": session(&info), "rules": elements(seid, &rules) }))
+    Some(json!({ "session": session_to_json(&info), "rules": elements(seid, &rules) }))
 }
 
 /// Returns the rules as `decode --json` prints elements.
@@ -218,7 +218,7 @@ pub(crate) fn elements(seid: Seid, rules: &[u8]) -> Value {
 }
 
 /// Returns the rules as `decode` prints elements.
-pub(crate) fn elements_in_words(seid: Seid, rules: &[u8]) -> String {
+pub(crate) fn elements_as_text(seid: Seid, rules: &[u8]) -> String {
     let read = as_message(seid, rules, |view| {
         let text = view.to_string();
         // Skip the first line: it describes the message, which is made up here.
@@ -236,48 +236,50 @@ fn as_message<T>(
 ) -> Result<T, strowger_pfcp::Error> {
     let message = MessageType::SESSION_ESTABLISHMENT_REQUEST;
     let header = Header::session(message, seid, Sequence::default());
-    let mut octets = Vec::with_capacity(rules.len() + header.octets());
+    let mut bytes = Vec::with_capacity(rules.len() + header.octets());
     let mut index = Index::default();
-    header.encode(rules.len(), &mut octets)?;
-    octets.extend_from_slice(rules);
-    let frame = Frame::decode(&octets)?;
+    header.encode(rules.len(), &mut bytes)?;
+    bytes.extend_from_slice(rules);
+    let frame = Frame::decode(&bytes)?;
     MessageView::of(&frame, &mut index).map(|view| read(&view))
 }
 
-fn filter(params: &Value) -> Result<SessionFilter, Fault> {
+fn parse_filter(params: &Value) -> Result<SessionFilter, Fault> {
     let mut filter = SessionFilter::default();
     let object = match params {
         Value::Null => return Ok(filter),
         Value::Object(object) => object,
-        _ => return Err(wrong("parameters must be an object")),
+        _ => return Err(bad_request("parameters must be an object")),
     };
     for (key, value) in object.iter().filter(|(_, value)| !value.is_null()) {
         let number = || {
             let number = value.as_u64();
-            number.ok_or_else(|| wrong(&format!("parameter \"{key}\" must be a number")))
+            number.ok_or_else(|| bad_request(&format!("parameter \"{key}\" must be a number")))
         };
         let address = || {
             let address = value.as_str().and_then(|text| text.parse::<IpAddr>().ok());
-            address.ok_or_else(|| wrong(&format!("parameter \"{key}\" must be an IP address")))
+            address
+                .ok_or_else(|| bad_request(&format!("parameter \"{key}\" must be an IP address")))
         };
         match key.as_str() {
             "seid" => filter.seid = Some(Seid(number()?)),
             "teid" => {
                 let teid = u32::try_from(number()?);
-                filter.teid = Some(teid.map_err(|_| wrong("\"teid\" must be at most 32 bits"))?);
+                filter.teid =
+                    Some(teid.map_err(|_| bad_request("\"teid\" must be at most 32 bits"))?);
             }
             "ue_address" => filter.ue_address = Some(address()?),
             "peer" => filter.peer = Some(address()?),
             "node" => filter.node = value.as_str().map(str::to_owned),
             _ => {
                 let text = "expected seid, ue_address, teid, peer or node";
-                return Err(wrong(&format!("unknown parameter \"{key}\"; {text}")));
+                return Err(bad_request(&format!("unknown parameter \"{key}\"; {text}")));
             }
         }
     }
     Ok(filter)
 }
 
-fn wrong(text: &str) -> Fault {
+fn bad_request(text: &str) -> Fault {
     Fault::new(FaultCode::BadRequest, text)
 }

@@ -49,7 +49,7 @@ impl ComponentPolicy {
             return Ok(None);
         };
         if components.registry().find(name).is_none() {
-            return Err(unknown(name));
+            return Err(unknown_component(name));
         }
         Ok(Some(Self {
             components: components.clone(),
@@ -58,8 +58,8 @@ impl ComponentPolicy {
         }))
     }
 
-    async fn verdict(&self, question: &PolicyRequest) -> PolicyDecision {
-        let about = about(question);
+    async fn decision(&self, question: &PolicyRequest) -> PolicyDecision {
+        let about = describe_session(question);
         let mut updates = Vec::new();
         let qers = question.rules.qers().filter_map(Result::ok);
         let limited = qers.filter_map(|qer| Some((qer.qer_id, qer.maximum_bitrate?)));
@@ -101,12 +101,12 @@ impl ComponentPolicy {
         };
         let call = Call(text.into_bytes().into());
         match actor.ask_within(call, self.budget).await {
-            Ok(Ok(octets)) => {
-                read(&octets, rates).map_or(PolicyAnswer::NoAnswer, PolicyAnswer::Rates)
+            Ok(Ok(bytes)) => {
+                parse_rates(&bytes, rates).map_or(PolicyAnswer::NoAnswer, PolicyAnswer::Rates)
             }
             Ok(Err(CallError::Refused(text))) => {
                 tracing::debug!(component = self.name, text, "refused a session");
-                PolicyAnswer::Refused(cause(&text))
+                PolicyAnswer::Refused(parse_cause(&text))
             }
             // A fault is reported where it happens; the caller counts the rest.
             Ok(Err(_)) | Err(_) => PolicyAnswer::NoAnswer,
@@ -116,42 +116,42 @@ impl ComponentPolicy {
 
 impl Policy for ComponentPolicy {
     fn decide<'a>(&'a self, question: &'a PolicyRequest) -> DecisionFuture<'a> {
-        Box::pin(self.verdict(question))
+        Box::pin(self.decision(question))
     }
 }
 
 /// The failure when the component of the policy does not exist.
-pub(super) fn unknown(name: &str) -> Failure {
+pub(super) fn unknown_component(name: &str) -> Failure {
     let text = format!("`n4.policy.component` is {name:?}, but there is no such component");
     Failure::input(text).hint("add a section [[component]] with its manifest")
 }
 
 /// Describes a session, without its rates.
-fn about(question: &PolicyRequest) -> String {
+fn describe_session(question: &PolicyRequest) -> String {
     let pdrs = question.rules.pdrs().filter_map(Result::ok);
-    let mut networks = pdrs.filter_map(|pdr| name(pdr.pdi.network_instance?.as_octets()));
-    let said = || {
+    let mut networks = pdrs.filter_map(|pdr| network_name(pdr.pdi.network_instance?.as_octets()));
+    let apn_dnn = || {
         let mut elements = question.rules.session_elements();
         let dnn = elements.find(|tlv| tlv.ie == IeType::APN_DNN)?;
-        name(dnn.value)
+        network_name(dnn.value)
     };
-    let network = networks.next().or_else(said);
+    let network = networks.next().or_else(apn_dnn);
     format!(
         "question {}\nnode {}\npeer {}\nseid {}\nsessions {}\ndnn {}\n",
         question.kind.name(),
-        word(&question.node),
+        single_word(&question.node),
         question.peer,
         question.seid.0,
         question.sessions,
-        word(network.as_deref().unwrap_or("default")),
+        single_word(network.as_deref().unwrap_or("default")),
     )
 }
 
 /// Decodes the name of a network: labels, as in an APN/DNN (TS 23.003 §9.1), or text, as most peers
 /// write a Network Instance.
-fn name(octets: &[u8]) -> Option<String> {
+fn network_name(bytes: &[u8]) -> Option<String> {
     let mut labels = Vec::new();
-    let mut rest = octets;
+    let mut rest = bytes;
     while let Some((&length, tail)) = rest.split_first() {
         match tail.split_at_checked(usize::from(length)) {
             Some((label, tail)) if !label.is_empty() => {
@@ -159,7 +159,7 @@ fn name(octets: &[u8]) -> Option<String> {
                 rest = tail;
             }
             _ => {
-                let text = std::str::from_utf8(octets).ok()?;
+                let text = std::str::from_utf8(bytes).ok()?;
                 return Some(text.to_owned());
             }
         }
@@ -168,7 +168,7 @@ fn name(octets: &[u8]) -> Option<String> {
 }
 
 /// Makes one word of a peer's text: characters that would begin another line or word become `?`.
-fn word(text: &str) -> String {
+fn single_word(text: &str) -> String {
     let plain = |letter: char| match letter {
         letter if letter.is_control() || letter.is_whitespace() => '?',
         letter => letter,
@@ -177,8 +177,8 @@ fn word(text: &str) -> String {
 }
 
 /// Parses the rates of an answer; rates that it does not name stay as requested.
-fn read(octets: &[u8], mut rates: Mbr) -> Option<Mbr> {
-    let text = std::str::from_utf8(octets).ok()?;
+fn parse_rates(bytes: &[u8], mut rates: Mbr) -> Option<Mbr> {
+    let text = std::str::from_utf8(bytes).ok()?;
     for line in text.lines() {
         match line.split_once(' ') {
             Some(("uplink", rate)) => rates.ul_mbr = rate.parse().ok()?,
@@ -190,7 +190,7 @@ fn read(octets: &[u8], mut rates: Mbr) -> Option<Mbr> {
 }
 
 /// Parses the cause at the beginning of a refusal.
-fn cause(text: &str) -> Cause {
+fn parse_cause(text: &str) -> Cause {
     let number = text.strip_prefix("cause ").map(|rest| {
         let end = rest.find(|letter: char| !letter.is_ascii_digit());
         rest[..end.unwrap_or(rest.len())].parse()
@@ -211,20 +211,24 @@ mod tests {
     };
 
     #[test]
-    fn an_answer_has_other_rates_or_none() {
-        let read = |text: &str| read(text.as_bytes(), ASKED).map(|mbr| (mbr.ul_mbr, mbr.dl_mbr));
+    fn answer_may_change_the_rates() {
+        let read =
+            |text: &str| parse_rates(text.as_bytes(), ASKED).map(|mbr| (mbr.ul_mbr, mbr.dl_mbr));
         assert_eq!(read(""), Some((5, 6)));
         assert_eq!(read("dnn a\nuplink 3\n"), Some((3, 6)));
         assert_eq!(read("downlink 1\nuplink 2"), Some((2, 1)));
         assert_eq!(read("uplink much"), None);
         assert_eq!(read("uplink -1"), None);
-        assert_eq!(super::read(&[255], ASKED), None);
+        assert_eq!(parse_rates(&[255], ASKED), None);
     }
 
     #[test]
-    fn a_refusal_may_say_its_cause_and_never_accepts() {
-        assert_eq!(cause("cause 75: too many"), Cause::NO_RESOURCES_AVAILABLE);
-        assert_eq!(cause("cause 77"), Cause::SYSTEM_FAILURE);
+    fn refusal_may_name_its_cause_and_never_accepts() {
+        assert_eq!(
+            parse_cause("cause 75: too many"),
+            Cause::NO_RESOURCES_AVAILABLE
+        );
+        assert_eq!(parse_cause("cause 77"), Cause::SYSTEM_FAILURE);
         for text in [
             "",
             "no",
@@ -234,25 +238,28 @@ mod tests {
             "cause x",
             "cause -1",
         ] {
-            assert_eq!(cause(text), Cause::REQUEST_REJECTED, "{text}");
+            assert_eq!(parse_cause(text), Cause::REQUEST_REJECTED, "{text}");
         }
     }
 
     #[test]
-    fn a_network_is_named_by_labels_or_by_text() {
-        for octets in [&b"internet"[..], b"\x08internet"] {
-            assert_eq!(name(octets).as_deref(), Some("internet"));
+    fn network_is_named_by_labels_or_text() {
+        for bytes in [&b"internet"[..], b"\x08internet"] {
+            assert_eq!(network_name(bytes).as_deref(), Some("internet"));
         }
-        assert_eq!(name(b"\x03ims\x06mnc001").as_deref(), Some("ims.mnc001"));
+        assert_eq!(
+            network_name(b"\x03ims\x06mnc001").as_deref(),
+            Some("ims.mnc001")
+        );
         for nothing in [&b""[..], b"\xff\xfe", b"\x01\xff"] {
-            assert_eq!(name(nothing), None);
+            assert_eq!(network_name(nothing), None);
         }
     }
 
     #[test]
-    fn a_peer_cannot_write_lines_of_its_own() {
-        assert_eq!(word("internet"), "internet");
-        assert_eq!(word("a\nuplink 1"), "a?uplink?1");
-        assert_eq!(word(&"x".repeat(1000)).len(), 255);
+    fn peer_text_cannot_add_lines() {
+        assert_eq!(single_word("internet"), "internet");
+        assert_eq!(single_word("a\nuplink 1"), "a?uplink?1");
+        assert_eq!(single_word(&"x".repeat(1000)).len(), 255);
     }
 }

@@ -91,9 +91,9 @@ impl CodeRealm for HostRealm {
             });
             let functions: Vec<_> = functions.collect();
             let caller = Box::new(HostCaller(host));
-            let limits = within(limits);
-            let run = self.0.run(task(step), &functions, &limits, caller);
-            run.await.map_err(|error| told(&error))
+            let limits = run_limits(limits);
+            let run = self.0.run(script_task(step), &functions, &limits, caller);
+            run.await.map_err(|error| code_error(&error))
         })
     }
 
@@ -106,7 +106,7 @@ impl CodeRealm for HostRealm {
     }
 }
 
-const fn task(step: CodeStep<'_>) -> ScriptTask<'_> {
+const fn script_task(step: CodeStep<'_>) -> ScriptTask<'_> {
     match step {
         CodeStep::Script { name, code } => ScriptTask::Script { name, code },
         CodeStep::Call {
@@ -120,7 +120,7 @@ const fn task(step: CodeStep<'_>) -> ScriptTask<'_> {
     }
 }
 
-fn within(limits: &CodeLimits) -> ScriptLimits {
+fn run_limits(limits: &CodeLimits) -> ScriptLimits {
     let mut within = ScriptLimits::default();
     within.time = limits.time;
     within.stack = limits.stack;
@@ -133,7 +133,7 @@ fn within(limits: &CodeLimits) -> ScriptLimits {
     within
 }
 
-fn told(error: &ScriptError) -> CodeError {
+fn code_error(error: &ScriptError) -> CodeError {
     match error {
         ScriptError::Thrown(json) => CodeError::Thrown(ThrownValue::from_json(json)),
         ScriptError::Limit(passed) => match CodeLimit::from_name(passed.name) {

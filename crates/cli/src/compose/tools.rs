@@ -71,10 +71,10 @@ pub(crate) async fn start(
     }
     let (supervisor, starting) = singleton::add(supervisor, section, realms.as_ref());
     let started = system.supervise(KEY, supervisor).await;
-    let supervisor = started.map_err(|error| not_started(&error))?;
+    let supervisor = started.map_err(|error| start_failure(&error))?;
     let mut roots = Vec::new();
     for (files, watch) in section.files.iter().zip(watches) {
-        let actor = opened(system, &supervisor, &files.name, Files::export())?;
+        let actor = expose(system, &supervisor, &files.name, Files::export())?;
         roots.push(FilesRoot {
             name: files.name.clone(),
             actor,
@@ -88,7 +88,7 @@ pub(crate) async fn start(
 }
 
 /// Exposes a tool to clients and returns its actor.
-fn opened<M: Send + 'static>(
+fn expose<M: Send + 'static>(
     system: &ActorSystem,
     supervisor: &SupervisorRef,
     key: &str,
@@ -120,7 +120,7 @@ pub(crate) fn check(section: &ToolsSection) -> CliResult<Vec<String>> {
     Ok(names.collect())
 }
 
-fn not_started(error: &StartError) -> Failure {
+fn start_failure(error: &StartError) -> Failure {
     Failure::outside(format!("tools: {error}"))
 }
 
@@ -147,7 +147,9 @@ pub(super) fn register(methods: Methods, tools: &Tools) -> Methods {
             Some(Map::from_iter([("tool".to_owned(), note)]))
         })
         .describe(move |path| {
-            let usage = described.at(&path).map(|root| json!(root.watch.usage()));
+            let usage = described
+                .by_path(&path)
+                .map(|root| json!(root.watch.usage()));
             let usage = usage.or_else(|| described.0.singletons.usage(&path));
             async move { Some(json!({ "tool": usage? })) }
         })
@@ -184,7 +186,7 @@ impl Tools {
             .chain(singletons)
     }
 
-    fn at(&self, path: &ActorPath) -> Option<&FilesRoot> {
+    fn by_path(&self, path: &ActorPath) -> Option<&FilesRoot> {
         let mut roots = self.0.roots.iter();
         roots.find(|root| root.path == path.as_str())
     }
@@ -195,7 +197,7 @@ impl Tools {
             let [used, most] = [used, most].map(Value::from);
             json!({ "name": name, "used": used, "most": most })
         };
-        match self.at(path).map(|root| root.watch.usage()) {
+        match self.by_path(path).map(|root| root.watch.usage()) {
             Some(usage) => vec![
                 row(("octets", usage.bytes, usage.bytes_limit)),
                 row(("entries", usage.entries, usage.entries_limit)),
@@ -206,7 +208,7 @@ impl Tools {
 
     /// Returns the calls of the tool at a path.
     fn verbs(&self, path: &ActorPath) -> Option<VerbCounts> {
-        let files = self.at(path).map(|root| root.watch.usage().verbs);
+        let files = self.by_path(path).map(|root| root.watch.usage().verbs);
         files.or_else(|| self.0.singletons.verbs(path))
     }
 

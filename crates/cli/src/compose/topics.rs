@@ -1,4 +1,4 @@
-//! The topics of a node that clients may subscribe to.
+//! Topics of a node that clients may subscribe to.
 
 use serde_json::{Value, json};
 use strowger::{ActorSystem, StartError, Strategy, Supervisor};
@@ -13,9 +13,9 @@ pub(super) async fn relay(
     system: &ActorSystem,
     components: Vec<(String, RelaySpec<Event>)>,
 ) -> Result<(), StartError> {
-    let sessions = RelaySpec::new(SessionEvent::TOPIC, session).child("sessions");
-    let usage = RelaySpec::new(UsageReported::TOPIC, usage).child("usage");
-    let restarts = RelaySpec::new(PeerRestartEvent::TOPIC, restart).child("restarts");
+    let sessions = RelaySpec::new(SessionEvent::TOPIC, session_to_json).child("sessions");
+    let usage = RelaySpec::new(UsageReported::TOPIC, usage_to_json).child("usage");
+    let restarts = RelaySpec::new(PeerRestartEvent::TOPIC, restart_to_json).child("restarts");
     let mut topics = Supervisor::new(Strategy::OneForOne)
         .child(sessions)
         .child(usage)
@@ -29,7 +29,7 @@ pub(super) async fn relay(
     system.supervise("topics", topics).await.map(drop)
 }
 
-fn session(event: &SessionEvent) -> Value {
+fn session_to_json(event: &SessionEvent) -> Value {
     json!({
         "kind": event.kind.name(),
         "seid": event.seid.0,
@@ -39,17 +39,17 @@ fn session(event: &SessionEvent) -> Value {
     })
 }
 
-fn usage(usage: &UsageReported) -> Value {
+fn usage_to_json(usage: &UsageReported) -> Value {
     json!({
         "seid": usage.seid.0,
         "peer_seid": usage.peer_seid.0,
         "node": usage.node.to_string(),
         "peer": usage.peer.to_string(),
-        "reports": usage.reports.iter().map(measurements).collect::<Vec<_>>(),
+        "reports": usage.reports.iter().map(measurements_to_json).collect::<Vec<_>>(),
     })
 }
 
-fn restart(restart: &PeerRestartEvent) -> Value {
+fn restart_to_json(restart: &PeerRestartEvent) -> Value {
     json!({
         "node": restart.node.to_string(),
         "peer": restart.peer.to_string(),
@@ -60,7 +60,7 @@ fn restart(restart: &PeerRestartEvent) -> Value {
 }
 
 /// Returns the measurements that a report contains.
-fn measurements(report: &UsageMeasurement) -> Value {
+fn measurements_to_json(report: &UsageMeasurement) -> Value {
     let volume = report.volume.as_ref().map(|volume| {
         json!({
             "total": volume.total_volume,

@@ -49,7 +49,7 @@ pub(crate) const TOOLS: Operation = Operation::basic("mcp.tools");
 pub(crate) const CALL: Operation = Operation::CALL_TOOL.recorded_elsewhere();
 
 /// The verbs of the methods that a node adds to those of the control socket.
-const OWN: [Operation; 18] = [
+const NODE_VERBS: [Operation; 18] = [
     LOGS,
     SESSIONS,
     RULES,
@@ -75,7 +75,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Operation> {
     let of_doors = Operation::OF_ENDPOINTS
         .iter()
         .chain(Operation::control_methods());
-    of_doors.chain(&OWN)
+    of_doors.chain(&NODE_VERBS)
 }
 
 #[cfg(test)]
@@ -88,13 +88,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_verbs_have_one_name() {
+    fn verb_names_are_unique() {
         let names: BTreeSet<&str> = all().map(Operation::name).collect();
         assert_eq!(names.len(), all().count());
     }
 
     #[test]
-    fn only_what_is_passed_on_writes_without_a_record() {
+    fn only_forwarded_verbs_write_without_an_audit_record() {
         for verb in all() {
             let is_left = verb.name() == CALL.name();
             assert_eq!(
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn the_document_has_the_table_of_verbs() {
+    fn documented_verbs_match() {
         let mut table = String::from(
             "| verb | right | viewer | operator | agent | recorded | address |\n\
              |---|---|---|---|---|---|---|\n",

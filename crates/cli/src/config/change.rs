@@ -8,7 +8,7 @@ use super::Config;
 ///
 /// Both texts must have been parsed before. A key that a text leaves out has its default.
 pub(crate) fn changes(before: &str, after: &str) -> Vec<String> {
-    let (before, after) = (whole(before), whole(after));
+    let (before, after) = (with_defaults(before), with_defaults(after));
     let mut changed = Vec::new();
     compare("", &before, &after, &mut changed);
     // Sizes and times can be written in several ways.
@@ -20,7 +20,7 @@ pub(crate) fn changes(before: &str, after: &str) -> Vec<String> {
 fn is_same(before: &Table, after: &Table, path: &str) -> bool {
     let mut mixed = before.clone();
     let read = |table: &Table| table.clone().try_into::<Config>().ok();
-    put(&mut mixed, path, Some(after))
+    copy_key(&mut mixed, path, Some(after))
         && read(before).is_some_and(|config| Some(config) == read(&mixed))
 }
 
@@ -28,7 +28,7 @@ fn is_same(before: &Table, after: &Table, path: &str) -> bool {
 /// none.
 ///
 /// Returns `false` if the path leads nowhere, which happens for a key that contains a dot itself.
-fn put(into: &mut Table, path: &str, from: Option<&Table>) -> bool {
+fn copy_key(into: &mut Table, path: &str, from: Option<&Table>) -> bool {
     let Some((key, rest)) = path.split_once('.') else {
         match from.and_then(|from| from.get(path)) {
             Some(value) => drop(into.insert(path.to_owned(), value.clone())),
@@ -38,13 +38,13 @@ fn put(into: &mut Table, path: &str, from: Option<&Table>) -> bool {
     };
     let from = from.and_then(|from| from.get(key)?.as_table());
     match into.get_mut(key) {
-        Some(Value::Table(into)) => put(into, rest, from),
+        Some(Value::Table(into)) => copy_key(into, rest, from),
         _ => false,
     }
 }
 
 /// Returns the text merged over the defaults.
-fn whole(text: &str) -> Table {
+fn with_defaults(text: &str) -> Table {
     let read = |text: &str| text.parse::<Table>().unwrap_or_default();
     let mut whole = read(&Config::example());
     overlay(&mut whole, read(text));

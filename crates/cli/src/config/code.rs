@@ -57,15 +57,15 @@ pub(crate) const CODE_LIMITS: [&str; 9] = [
 /// Sets a limit by its key.
 pub(crate) fn set_code_limit(limits: &mut CodeLimits, key: &str, value: &str) -> LimitSet {
     match key {
-        "time" => limit::span(&mut limits.time, value),
-        "deadline" => limit::span(&mut limits.deadline, value),
-        "memory" => limit::size(&mut limits.memory, value),
-        "stack" => limit::size(&mut limits.stack, value),
-        "jobs" => limit::number(&mut limits.jobs, value),
-        "output" => limit::size(&mut limits.output, value),
-        "result" => limit::size(&mut limits.result, value),
-        "calls" => limit::number(&mut limits.calls, value),
-        "source" => limit::size(&mut limits.source, value),
+        "time" => limit::set_duration(&mut limits.time, value),
+        "deadline" => limit::set_duration(&mut limits.deadline, value),
+        "memory" => limit::set_size(&mut limits.memory, value),
+        "stack" => limit::set_size(&mut limits.stack, value),
+        "jobs" => limit::set_number(&mut limits.jobs, value),
+        "output" => limit::set_size(&mut limits.output, value),
+        "result" => limit::set_size(&mut limits.result, value),
+        "calls" => limit::set_number(&mut limits.calls, value),
+        "source" => limit::set_size(&mut limits.source, value),
         _ => None,
     }
 }

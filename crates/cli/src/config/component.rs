@@ -70,7 +70,7 @@ pub(crate) struct ComponentSection {
 /// A component that is part of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Embedded {
-    pub(crate) octets: &'static [u8],
+    pub(crate) bytes: &'static [u8],
     pub(crate) manifest: &'static str,
 }
 
@@ -121,12 +121,12 @@ impl ComponentsSection {
         }
     }
 
-    /// Returns the first problem that the types cannot rule out; `there` is the number of
+    /// Returns the first problem that the types cannot rule out; `count` is the number of
     /// configured components.
-    pub(super) fn problem(&self, there: usize) -> Option<Problem> {
-        const MOST: usize = 20_000;
-        if !(1..=MOST).contains(&self.instances) {
-            let what = format!("is {}; must be from 1 to {MOST}", self.instances);
+    pub(super) fn problem(&self, count: usize) -> Option<Problem> {
+        const MAX_INSTANCES: usize = 20_000;
+        if !(1..=MAX_INSTANCES).contains(&self.instances) {
+            let what = format!("is {}; must be from 1 to {MAX_INSTANCES}", self.instances);
             return Some(Problem::at("components.instances", &what));
         }
         if self.waiting > self.instances {
@@ -144,26 +144,26 @@ impl ComponentsSection {
             let what = "is empty; must be a directory, or be left out";
             return Some(Problem::at("components.cache", what));
         }
-        if let Some(problem) = self.problem_of_time() {
+        if let Some(problem) = self.time_problem() {
             return Some(problem);
         }
         if self.trust.widen && self.caps.grant.is_none() {
             let what = "is true, but [components.caps.grant] is not set: set it, too";
             return Some(Problem::at("components.trust.widen", what));
         }
-        if there > self.instances {
-            let what = format!("is {}, but there are {there} components", self.instances);
+        if count > self.instances {
+            let what = format!("is {}, but there are {count} components", self.instances);
             return Some(Problem::at("components.instances", &what));
         }
         None
     }
 
     /// Returns the first problem of times, and of the caps on manifests.
-    fn problem_of_time(&self) -> Option<Problem> {
-        const THREADS: usize = 1024;
+    fn time_problem(&self) -> Option<Problem> {
+        const MAX_THREADS: usize = 1024;
         let threads = self.threads.unwrap_or(1);
-        if !(1..=THREADS).contains(&threads) {
-            let what = format!("is {threads}; must be from 1 to {THREADS}");
+        if !(1..=MAX_THREADS).contains(&threads) {
+            let what = format!("is {threads}; must be from 1 to {MAX_THREADS}");
             return Some(Problem::at("components.threads", &what));
         }
         if self.nice > 19 {

@@ -38,9 +38,9 @@ pub(crate) struct TokenSection {
 }
 
 /// Names in audit records for callers without a token of this section.
-pub(crate) const OF_GATEWAY: &str = "gateway";
-pub(crate) const OF_MCP: &str = "mcp";
-const RESERVED: [&str; 3] = [OF_GATEWAY, OF_MCP, "owner"];
+pub(crate) const GATEWAY_TOKEN: &str = "gateway";
+pub(crate) const MCP_TOKEN: &str = "mcp";
+const RESERVED: [&str; 3] = [GATEWAY_TOKEN, MCP_TOKEN, "owner"];
 
 /// Maximum length of a name.
 const MAX_NAME: usize = 64;

@@ -10,7 +10,7 @@ use strowger::{ByteSize, ByteSizeError, parse_duration};
 pub(crate) type LimitSet = Option<Result<(), String>>;
 
 /// Parses a number.
-pub(super) fn number<N: FromStr>(to: &mut N, value: &str) -> LimitSet {
+pub(super) fn set_number<N: FromStr>(to: &mut N, value: &str) -> LimitSet {
     let Ok(read) = value.parse() else {
         return Some(Err(format!("\"{value}\" is not a whole number")));
     };
@@ -19,7 +19,7 @@ pub(super) fn number<N: FromStr>(to: &mut N, value: &str) -> LimitSet {
 }
 
 /// Parses a size in bytes.
-pub(crate) fn size<N: TryFrom<u64>>(to: &mut N, value: &str) -> LimitSet {
+pub(crate) fn set_size<N: TryFrom<u64>>(to: &mut N, value: &str) -> LimitSet {
     let size: ByteSize = match value.parse() {
         Ok(size) => size,
         Err(error) => return Some(Err(ByteSizeError::to_string(&error))),
@@ -32,7 +32,7 @@ pub(crate) fn size<N: TryFrom<u64>>(to: &mut N, value: &str) -> LimitSet {
 }
 
 /// Parses a duration.
-pub(super) fn span(to: &mut Duration, value: &str) -> LimitSet {
+pub(super) fn set_duration(to: &mut Duration, value: &str) -> LimitSet {
     Some(match parse_duration(value) {
         Ok(read) => {
             *to = read;

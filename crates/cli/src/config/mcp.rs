@@ -64,8 +64,8 @@ impl McpSection {
     /// Sets a limit by its key.
     pub(crate) fn set_limit(&mut self, key: &str, value: &str) -> LimitSet {
         match key {
-            "calls" => limit::number(&mut self.calls, value),
-            "deadline" => limit::span(&mut self.deadline, value),
+            "calls" => limit::set_number(&mut self.calls, value),
+            "deadline" => limit::set_duration(&mut self.deadline, value),
             _ => None,
         }
     }

@@ -63,7 +63,7 @@ impl Problem {
     /// Looks the key up in the text. A wrong default has no place.
     pub(super) fn found(mut self, text: &str) -> Self {
         if let Some(key) = &self.key {
-            self.span = place(text, key);
+            self.span = find_key(text, key);
         }
         self
     }
@@ -74,8 +74,8 @@ impl Problem {
     }
 
     /// Returns the failure with the description, the place and a hint.
-    pub(super) fn told(&self, text: &str, name: &str) -> Failure {
-        let failure = self.said(text, name);
+    pub(super) fn to_failure(&self, text: &str, name: &str) -> Failure {
+        let failure = self.to_failure_without_hint(text, name);
         match self.hint() {
             Some(hint) => failure.hint(hint),
             None => failure,
@@ -83,19 +83,19 @@ impl Problem {
     }
 
     /// Returns the failure with the description and the place.
-    pub(crate) fn said(&self, text: &str, name: &str) -> Failure {
-        let mut told = name.to_owned();
+    pub(crate) fn to_failure_without_hint(&self, text: &str, name: &str) -> Failure {
+        let mut message = name.to_owned();
         match &self.span {
             Some(span) => {
                 let (line, column) = line_and_column(text, span.start);
-                let _ = write!(told, ":{line}:{column}: {}", self.what);
-                told.push_str(&excerpt(text, span));
+                let _ = write!(message, ":{line}:{column}: {}", self.what);
+                message.push_str(&excerpt(text, span));
             }
             None => {
-                let _ = write!(told, ": {}", self.what);
+                let _ = write!(message, ": {}", self.what);
             }
         }
-        Failure::input(told)
+        Failure::input(message)
     }
 
     fn hint(&self) -> Option<String> {
@@ -114,7 +114,7 @@ impl Problem {
 }
 
 /// Finds the value of a key, or the key's table if the key is not written.
-fn place(text: &str, key: &str) -> Option<Range<usize>> {
+fn find_key(text: &str, key: &str) -> Option<Range<usize>> {
     let parsed = DeTable::parse(text).ok()?;
     let mut table = parsed.get_ref();
     let mut span = None;

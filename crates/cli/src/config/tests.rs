@@ -1,4 +1,6 @@
-mod amounts;
+//! Unit tests of the configuration, and of its documentation.
+
+mod quantities;
 
 use std::fs;
 use std::path::Path;
@@ -10,13 +12,13 @@ fn error(text: &str) -> String {
 }
 
 #[test]
-fn the_example_is_the_default() {
+fn example_equals_the_defaults() {
     let config = Config::parse(&Config::example(), "example").unwrap();
     assert_eq!(config, Config::default());
 }
 
 #[test]
-fn an_empty_file_is_the_default() {
+fn empty_file_equals_the_defaults() {
     assert_eq!(Config::parse("", "empty").unwrap(), Config::default());
 }
 
@@ -62,7 +64,7 @@ fn every_key() -> Vec<(String, String)> {
 }
 
 #[test]
-fn every_key_is_in_the_example_with_a_comment() {
+fn example_has_every_key_with_a_comment() {
     let example = Config::example();
     let keys = every_key();
     assert!(keys.len() > 20, "{keys:?}");
@@ -96,7 +98,7 @@ fn source(folder: &Path, text: &mut String) {
 }
 
 #[test]
-fn every_key_is_read_outside_of_the_configuration() {
+fn every_key_is_used() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut code = String::new();
     source(&crates.join("cli/src"), &mut code);
@@ -126,45 +128,45 @@ fn every_key_is_read_outside_of_the_configuration() {
 }
 
 #[test]
-fn an_unknown_key_is_shown_with_its_place_and_the_likely_one() {
+fn unknown_key_is_shown_with_its_position_and_a_suggestion() {
     let text = "[n4]\nlisten = [\"127.0.0.1:0\"]\n\n[n4.limits]\n  sesions = 5\n";
-    let told = error(text);
-    let lines: Vec<&str> = told.lines().collect();
+    let message = error(text);
+    let lines: Vec<&str> = message.lines().collect();
     assert!(
         lines[0].starts_with("error: node.toml:5:3: unknown field `sesions`"),
-        "{told}"
+        "{message}"
     );
     assert_eq!(lines[1..4], ["  |", "5 |   sesions = 5", "  |   ^^^^^^^"]);
     assert!(
         lines[4].starts_with("hint: did you mean `sessions`?"),
-        "{told}"
+        "{message}"
     );
 }
 
 #[test]
-fn a_wrong_type_is_shown_with_its_place() {
-    let told = error("[control]\nframe = \"big\"\n");
+fn wrong_type_is_shown_with_its_position() {
+    let message = error("[control]\nframe = \"big\"\n");
     assert!(
-        told.contains("node.toml:2:9: invalid size \"big\": expected a whole number of bytes"),
-        "{told}"
+        message.contains("node.toml:2:9: invalid size \"big\": expected a whole number of bytes"),
+        "{message}"
     );
-    assert!(told.contains("\n  |         ^^^^^"), "{told}");
-    let told = error("[control]\nin_flight = \"big\"\n");
+    assert!(message.contains("\n  |         ^^^^^"), "{message}");
+    let message = error("[control]\nin_flight = \"big\"\n");
     assert!(
-        told.contains("node.toml:2:13: invalid type: string"),
-        "{told}"
+        message.contains("node.toml:2:13: invalid type: string"),
+        "{message}"
     );
 }
 
 #[test]
-fn broken_toml_is_shown_with_its_place() {
-    let told = error("[node]\nname = \"x\n");
-    assert!(told.contains("node.toml:2:"), "{told}");
-    assert!(told.contains("2 | name = \"x"), "{told}");
+fn malformed_toml_is_shown_with_its_position() {
+    let message = error("[node]\nname = \"x\n");
+    assert!(message.contains("node.toml:2:"), "{message}");
+    assert!(message.contains("2 | name = \"x"), "{message}");
 }
 
 #[test]
-fn a_value_that_cannot_work_is_shown_with_its_place() {
+fn unusable_value_is_shown_with_its_position() {
     for (text, place, says) in [
         ("[n4]\nlisten = []", "2:10", "`n4.listen` is empty"),
         (
@@ -206,7 +208,7 @@ fn a_value_that_cannot_work_is_shown_with_its_place() {
 }
 
 #[test]
-fn what_components_cannot_be_told_is_shown_with_its_place() {
+fn invalid_component_settings_are_shown_with_their_position() {
     for (text, place, says) in [
         ("[components]\ninstances = 0", "2:13", "from 1 to 20000"),
         (
@@ -269,26 +271,26 @@ fn what_components_cannot_be_told_is_shown_with_its_place() {
 
 /// Asserts that a file is refused, with the place and a caret below it.
 fn assert_shown(text: &str, place: &str, says: &str) {
-    let told = error(text);
+    let message = error(text);
     assert!(
-        told.starts_with(&format!("error: node.toml:{place}: ")),
-        "{told}"
+        message.starts_with(&format!("error: node.toml:{place}: ")),
+        "{message}"
     );
-    assert!(told.contains(says), "{told}");
-    assert!(told.contains('^'), "{told}");
+    assert!(message.contains(says), "{message}");
+    assert!(message.contains('^'), "{message}");
 }
 
 #[test]
-fn carets_stand_below_letters_that_are_not_ascii() {
-    let told = error("[node]\nname = \"größe\" x\n");
-    let lines: Vec<&str> = told.lines().collect();
+fn carets_align_below_non_ascii_text() {
+    let message = error("[node]\nname = \"größe\" x\n");
+    let lines: Vec<&str> = message.lines().collect();
     let caret = lines[3].find('^').unwrap();
     let letters = lines[2].chars().collect::<Vec<_>>();
-    assert_eq!(letters[lines[3][..caret].chars().count()], 'x', "{told}");
+    assert_eq!(letters[lines[3][..caret].chars().count()], 'x', "{message}");
 }
 
 #[test]
-fn hostile_files_are_errors_and_never_panics() {
+fn hostile_files_never_panic() {
     for text in [
         "\0",
         "=",
@@ -308,7 +310,7 @@ fn hostile_files_are_errors_and_never_panics() {
 }
 
 #[test]
-fn changes_are_named_key_by_key_against_the_defaults() {
+fn changes_are_listed_by_key_against_the_defaults() {
     assert_eq!(changes("", &Config::example()), Vec::<String>::new());
     let before = "[n4.timers]\nt1 = \"1s\"\n[log]\nfilter = \"info\"";
     let after = "[n4.timers]\nt1 = \"2s\"\n[control]\nsocket = \"/x\"";

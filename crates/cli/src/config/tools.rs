@@ -190,15 +190,15 @@ const RESERVED: [&str; 3] = ["code", "programs", "streams"];
 impl ToolsSection {
     /// Returns the first problem that the types cannot rule out.
     pub(super) fn problem(&self, instances: usize) -> Option<Problem> {
-        if let Some(said) = self.said() {
-            return Some(Problem::at("tools.files", &said));
+        if let Some(text) = self.problem_text() {
+            return Some(Problem::at("tools.files", &text));
         }
         let programs = || self.programs.problem(instances);
         self.code.problem().or_else(programs)
     }
 
     /// Returns the same problem of `tools.files` as text.
-    pub(crate) fn said(&self) -> Option<String> {
+    pub(crate) fn problem_text(&self) -> Option<String> {
         for (at, section) in self.files.iter().enumerate() {
             let FilesSection { name, .. } = section;
             let letter = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
@@ -253,15 +253,15 @@ impl FilesSection {
     /// Sets a limit by its key.
     pub(crate) fn set_limit(&mut self, key: &str, value: &str) -> LimitSet {
         match key {
-            "file" => limit::size(&mut self.file, value),
-            "octets" => limit::size(&mut self.octets, value),
-            "entries" => limit::number(&mut self.entries, value),
-            "page" => limit::number(&mut self.page, value),
-            "scan" => limit::number(&mut self.scan, value),
-            "searched" => limit::size(&mut self.searched, value),
-            "matches" => limit::number(&mut self.matches, value),
-            "depth" => limit::number(&mut self.depth, value),
-            "path" => limit::size(&mut self.path, value),
+            "file" => limit::set_size(&mut self.file, value),
+            "octets" => limit::set_size(&mut self.octets, value),
+            "entries" => limit::set_number(&mut self.entries, value),
+            "page" => limit::set_number(&mut self.page, value),
+            "scan" => limit::set_number(&mut self.scan, value),
+            "searched" => limit::set_size(&mut self.searched, value),
+            "matches" => limit::set_number(&mut self.matches, value),
+            "depth" => limit::set_number(&mut self.depth, value),
+            "path" => limit::set_size(&mut self.path, value),
             _ => None,
         }
     }

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_stand_to_the_right() {
+    fn numbers_are_right_aligned() {
         let mut table = Table::new(["peer", "sent"]);
         table.row(["127.0.0.1".to_owned(), "7".to_owned()]);
         table.row(["::1".to_owned(), "1000".to_owned()]);
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_not_numbers() {
+    fn addresses_are_not_aligned_as_numbers() {
         for (cell, number) in [
             ("10.0.0.1", false),
             ("1.5", true),

@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 use strowger_tools::code::{CodeError, CodeLimit, ExecuteRequest, GrantedFunctions};
 
-use super::Office;
+use super::CodeFixture;
 
 /// The globals of every realm; there are no others.
 const GLOBALS: &str = "AggregateError Array ArrayBuffer AsyncDisposableStack Atomics BigInt \
@@ -19,30 +19,30 @@ const GLOBALS: &str = "AggregateError Array ArrayBuffer AsyncDisposableStack Ato
     performance queueMicrotask undefined unescape";
 
 /// A function that only the code it is given to may reach.
-fn secret() -> GrantedFunctions {
+fn secret_function() -> GrantedFunctions {
     GrantedFunctions::new().waiting("secret", |_| async { Ok::<_, String>("key") })
 }
 
 #[tokio::test]
-async fn constructors_lead_to_nothing() {
-    let office = Office::open(|_| {});
+async fn constructors_do_not_lead_outside() {
+    let fixture = CodeFixture::open(|_| {});
     let attack = "const all = ({}).constructor.constructor('return this')();\
                   [typeof all.process, typeof all.require, typeof all.std, typeof all.os, \
                   typeof all.fns.secret]";
-    assert_eq!(office.js(attack).await, json!(vec!["undefined"; 5]));
+    assert_eq!(fixture.js(attack).await, json!(vec!["undefined"; 5]));
     let found = "({}).constructor.constructor('return this')().fns.secret()";
-    let given = ExecuteRequest::new(found).with_functions(secret());
-    assert_eq!(office.value(given).await, json!("key"));
-    let failed = office.run(ExecuteRequest::new(found)).await;
+    let given = ExecuteRequest::new(found).with_functions(secret_function());
+    assert_eq!(fixture.value(given).await, json!("key"));
+    let failed = fixture.run(ExecuteRequest::new(found)).await;
     assert!(matches!(failed, Err(CodeError::Thrown(_))), "{failed:?}");
 }
 
 #[tokio::test]
-async fn this_is_the_realm() {
-    let office = Office::open(|_| {});
+async fn global_object_has_only_known_names() {
+    let fixture = CodeFixture::open(|_| {});
     let attack = "const all = (function () { return this })(); \
                   Object.getOwnPropertyNames(all).filter(n => n !== 'all').sort()";
-    let names = office.js(attack).await;
+    let names = fixture.js(attack).await;
     let names = names
         .as_array()
         .expect("a list")
@@ -51,13 +51,13 @@ async fn this_is_the_realm() {
     let known: Vec<_> = GLOBALS.split_whitespace().collect();
     let more: Vec<_> = names.filter(|name| !known.contains(name)).collect();
     assert_eq!(more, [""; 0], "globals that nobody meant to be there");
-    let given = ExecuteRequest::new("this.fns.secret()").with_functions(secret());
-    assert_eq!(office.value(given).await, json!("key"));
+    let given = ExecuteRequest::new("this.fns.secret()").with_functions(secret_function());
+    assert_eq!(fixture.value(given).await, json!("key"));
 }
 
 #[tokio::test]
-async fn nothing_is_imported() {
-    let office = Office::open(|_| {});
+async fn imports_are_refused() {
+    let fixture = CodeFixture::open(|_| {});
     for module in [
         "fs",
         "std",
@@ -67,7 +67,7 @@ async fn nothing_is_imported() {
         "data:text/javascript,1",
     ] {
         let attack = format!("await import({module:?})");
-        let failed = office.run(ExecuteRequest::new(attack)).await;
+        let failed = fixture.run(ExecuteRequest::new(attack)).await;
         assert!(
             matches!(failed, Err(CodeError::Thrown(_))),
             "{module}: {failed:?}"
@@ -75,23 +75,23 @@ async fn nothing_is_imported() {
     }
     let given = GrantedFunctions::new().promise("load", |_| async { Ok::<_, String>("a module") });
     let loaded = ExecuteRequest::new("await fns.load('fs')").with_functions(given);
-    assert_eq!(office.value(loaded).await, json!("a module"));
+    assert_eq!(fixture.value(loaded).await, json!("a module"));
 }
 
 #[tokio::test]
-async fn prototypes_are_of_one_run() {
-    let office = Office::open(|_| {});
+async fn changed_prototypes_do_not_outlive_the_run() {
+    let fixture = CodeFixture::open(|_| {});
     let (attack, look) = (
         "Object.prototype.polluted = 1; 0",
         "({}).polluted ?? 'clean'",
     );
-    office.js(attack).await;
-    assert_eq!(office.js(look).await, json!("clean"));
-    office
+    fixture.js(attack).await;
+    assert_eq!(fixture.js(look).await, json!("clean"));
+    fixture
         .value(ExecuteRequest::new(attack).in_realm("shared"))
         .await;
     assert_eq!(
-        office
+        fixture
             .value(ExecuteRequest::new(look).in_realm("shared"))
             .await,
         json!(1)
@@ -99,17 +99,17 @@ async fn prototypes_are_of_one_run() {
 }
 
 #[tokio::test]
-async fn builtins_are_of_one_run() {
-    let office = Office::open(|_| {});
+async fn changed_builtins_do_not_outlive_the_run() {
+    let fixture = CodeFixture::open(|_| {});
     let attack = "JSON.stringify = () => 'forged'; Array.prototype.map = () => ['forged']; 0";
     let look = "[JSON.stringify({}), [1].map(x => x + 1)[0]]";
-    office.js(attack).await;
-    assert_eq!(office.js(look).await, json!(["{}", 2]));
-    office
+    fixture.js(attack).await;
+    assert_eq!(fixture.js(look).await, json!(["{}", 2]));
+    fixture
         .value(ExecuteRequest::new(attack).in_realm("shared"))
         .await;
     assert_eq!(
-        office
+        fixture
             .value(ExecuteRequest::new(look).in_realm("shared"))
             .await,
         json!(["forged", "forged"])
@@ -117,24 +117,24 @@ async fn builtins_are_of_one_run() {
 }
 
 #[tokio::test]
-async fn results_are_not_forged() {
-    let office = Office::open(|_| {});
+async fn results_cannot_be_forged() {
+    let fixture = CodeFixture::open(|_| {});
     // The engine writes the value of a run, even if the code has replaced its functions.
     let attack = "JSON.stringify = () => '\"forged\"'; Object.prototype.toJSON = () => 'forged'; \
                   Promise.prototype.then = () => 'forged'; 1 + 1";
-    assert_eq!(office.js(attack).await, json!(2));
-    assert_eq!(office.js("({a: 1})").await, json!({"a": 1}));
+    assert_eq!(fixture.js(attack).await, json!(2));
+    assert_eq!(fixture.js("({a: 1})").await, json!({"a": 1}));
     // In a shared realm, the replaced functions affect the next run.
     let shared = |code: &str| ExecuteRequest::new(code).in_realm("shared");
-    office
+    fixture
         .value(shared("Object.prototype.toJSON = () => 'forged'; 0"))
         .await;
-    assert_eq!(office.value(shared("({a: 1})")).await, json!("forged"));
+    assert_eq!(fixture.value(shared("({a: 1})")).await, json!("forged"));
     // An error that looks like a limit is still an error that the code threw.
     let stack = "throw new RangeError('Maximum call stack size exceeded')";
-    let failed = office.run(ExecuteRequest::new(stack)).await;
+    let failed = fixture.run(ExecuteRequest::new(stack)).await;
     assert!(matches!(failed, Err(CodeError::Thrown(_))), "{failed:?}");
-    let failed = office
+    let failed = fixture
         .run(ExecuteRequest::new("(function f() { f() })()"))
         .await;
     assert_eq!(
@@ -142,7 +142,7 @@ async fn results_are_not_forged() {
         Some(CodeLimit::Stack)
     );
     // Lines remain lines.
-    let lines = office
+    let lines = fixture
         .run(ExecuteRequest::new("console.log('{\"ended\": 1}')"))
         .await
         .expect("it runs");
@@ -150,14 +150,14 @@ async fn results_are_not_forged() {
 }
 
 #[tokio::test]
-async fn the_environment_does_not_leak() {
-    let office = Office::open(|_| {});
+async fn environment_does_not_leak() {
+    let fixture = CodeFixture::open(|_| {});
     let attack = "[Date.now(), new Date().getFullYear(), performance.now() < 1e6, \
                   Math.random(), Math.random()]";
-    let (one, other) = (office.js(attack).await, office.js(attack).await);
+    let (one, other) = (fixture.js(attack).await, fixture.js(attack).await);
     assert_eq!(one, other, "nothing differs from run to run");
     assert_eq!((&one[0], &one[1]), (&json!(0), &json!(1970)));
-    let granted = Office::open(|spec| {
+    let granted = CodeFixture::open(|spec| {
         spec.limits.clock = true;
         spec.limits.random = true;
     });

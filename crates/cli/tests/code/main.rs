@@ -17,7 +17,7 @@ use strowger_wasm::{Host, HostLimits};
 use sandbox::{Realms, TYPESCRIPT};
 
 mod attack;
-mod doors;
+mod endpoints;
 mod escape;
 mod programs;
 #[path = "../../src/compose/sandbox.rs"]
@@ -43,24 +43,24 @@ fn host_of(mut limits: HostLimits) -> (Host, Arc<Realms>) {
 }
 
 /// A code actor, and another actor whose progress is counted.
-struct Office {
+struct CodeFixture {
     system: ActorSystem,
     code: ActorRef<CodeMessage>,
-    pulse: ActorRef<PulseMessage>,
+    heartbeat: ActorRef<HeartbeatMessage>,
 }
 
-impl Office {
+impl CodeFixture {
     fn open(change: impl FnOnce(&mut CodeSpec)) -> Self {
         let system = ActorSystem::new("office").expect("it starts");
         let sandbox: Arc<Realms> = Arc::clone(&host().1);
         let mut spec = CodeSpec::new(sandbox).with_typescript(TYPESCRIPT);
         change(&mut spec);
         let code = system.spawn::<Code>("code", spec).expect("it starts");
-        let pulse = system.spawn::<Pulse>("pulse", ()).expect("it starts");
+        let heartbeat = system.spawn::<Heartbeat>("pulse", ()).expect("it starts");
         Self {
             system,
             code,
-            pulse,
+            heartbeat,
         }
     }
 
@@ -69,19 +69,19 @@ impl Office {
     async fn run(&self, execute: ExecuteRequest) -> Result<RunResult, CodeError> {
         let beats = async {
             loop {
-                self.pulse.ask(Beat).await.expect("it answers");
+                self.heartbeat.ask(Beat).await.expect("it answers");
                 tokio::task::yield_now().await;
             }
         };
-        let before = self.pulse.ask(Count).await.expect("it answers");
+        let before = self.heartbeat.ask(Count).await.expect("it answers");
         let begun = Instant::now();
-        let asked = self.code.ask_within(execute, PATIENCE);
+        let asked = self.code.ask_within(execute, HANG_GUARD);
         let outcome = tokio::select! {
             outcome = asked => outcome.expect("it answers"),
-            () = beats => unreachable!("it has no end"),
+            () = beats => unreachable!("it does not end"),
         };
         let took = begun.elapsed();
-        let after = self.pulse.ask(Count).await.expect("it answers");
+        let after = self.heartbeat.ask(Count).await.expect("it answers");
         let moment = Duration::from_millis(5);
         assert!(after > before || took < moment, "the other one stood still");
         outcome
@@ -101,9 +101,9 @@ impl Office {
 }
 
 /// A guard against hanging.
-const PATIENCE: Duration = Duration::from_secs(120);
+const HANG_GUARD: Duration = Duration::from_secs(120);
 
-struct Pulse(u64);
+struct Heartbeat(u64);
 
 struct Beat;
 impl Request for Beat {
@@ -116,7 +116,7 @@ impl Request for Count {
 }
 
 #[handlers]
-impl strowger::Actor for Pulse {
+impl strowger::Actor for Heartbeat {
     type Args = ();
     type Error = BoxError;
 
@@ -135,55 +135,55 @@ impl strowger::Actor for Pulse {
 }
 
 #[tokio::test]
-async fn an_expression_has_a_value() {
-    let office = Office::open(|_| {});
-    assert_eq!(office.js("1+1").await, json!(2));
+async fn expression_has_a_value() {
+    let fixture = CodeFixture::open(|_| {});
+    assert_eq!(fixture.js("1+1").await, json!(2));
     assert_eq!(
-        office.js("({a: [1, 'x', null]})").await,
+        fixture.js("({a: [1, 'x', null]})").await,
         json!({"a": [1, "x", null]})
     );
-    assert_eq!(office.js("undefined").await, json!(null));
-    assert_eq!(office.js("'\\ud83d\\ude00'").await, json!("😀"));
-    assert_eq!(office.js("").await, json!(null));
-    let thrown = office.run(ExecuteRequest::new("null.x")).await;
+    assert_eq!(fixture.js("undefined").await, json!(null));
+    assert_eq!(fixture.js("'\\ud83d\\ude00'").await, json!("😀"));
+    assert_eq!(fixture.js("").await, json!(null));
+    let thrown = fixture.run(ExecuteRequest::new("null.x")).await;
     let Err(CodeError::Thrown(thrown)) = thrown else {
         panic!("{thrown:?}");
     };
     assert_eq!(thrown.name, "TypeError");
     assert!(thrown.stack.contains("code:1"), "{}", thrown.stack);
-    let thrown = office.run(ExecuteRequest::new("const = 3")).await;
+    let thrown = fixture.run(ExecuteRequest::new("const = 3")).await;
     assert!(
         matches!(&thrown, Err(CodeError::Thrown(t)) if t.name == "SyntaxError"),
         "{thrown:?}"
     );
-    let thrown = office.run(ExecuteRequest::new("throw 'text'")).await;
+    let thrown = fixture.run(ExecuteRequest::new("throw 'text'")).await;
     assert_eq!(thrown.expect_err("it fails").to_string(), "threw text");
 }
 
 #[tokio::test]
-async fn promises_work() {
-    let office = Office::open(|_| {});
-    assert_eq!(office.js("await Promise.resolve(3)").await, json!(3));
+async fn promises_are_resolved() {
+    let fixture = CodeFixture::open(|_| {});
+    assert_eq!(fixture.js("await Promise.resolve(3)").await, json!(3));
     assert_eq!(
-        office.js("(async () => { await null; return 4 })()").await,
+        fixture.js("(async () => { await null; return 4 })()").await,
         json!(4)
     );
     let code = "let all = []; for await (const x of (async function*() { yield 1; yield 2 })()) \
                 all.push(x); all";
-    assert_eq!(office.js(code).await, json!([1, 2]));
-    let failed = office
+    assert_eq!(fixture.js(code).await, json!([1, 2]));
+    let failed = fixture
         .run(ExecuteRequest::new("await Promise.reject(new Error('no'))"))
         .await;
     assert_eq!(failed.expect_err("it fails").to_string(), "Error: no");
-    let failed = office
+    let failed = fixture
         .run(ExecuteRequest::new("await new Promise(() => {})"))
         .await;
     assert_eq!(failed.expect_err("it fails"), CodeError::Unsettled);
 }
 
 #[tokio::test]
-async fn functions_are_called() {
-    let office = Office::open(|_| {});
+async fn granted_functions_are_called() {
+    let fixture = CodeFixture::open(|_| {});
     let functions = GrantedFunctions::new()
         .waiting("add", |values| async move {
             let sum: i64 = values.iter().filter_map(Value::as_i64).sum();
@@ -196,36 +196,36 @@ async fn functions_are_called() {
         .promise("never", |_| async { Err::<(), _>("not today".to_owned()) })
         .waiting("no", |_| async { Err::<(), _>("not at all".to_owned()) });
     let run = |code: &str| ExecuteRequest::new(code).with_functions(functions.clone());
-    assert_eq!(office.value(run("fns.add(1, 2, 3)")).await, json!(6));
+    assert_eq!(fixture.value(run("fns.add(1, 2, 3)")).await, json!(6));
     let code = "const [a, b] = await Promise.all([fns.later('x'), fns.later(7)]); [a, b]";
-    assert_eq!(office.value(run(code)).await, json!([["x"], [7]]));
+    assert_eq!(fixture.value(run(code)).await, json!([["x"], [7]]));
     let code = "try { await fns.never() } catch (error) { error.message }";
-    assert_eq!(office.value(run(code)).await, json!("not today"));
-    let failed = office.run(run("fns.no()")).await;
+    assert_eq!(fixture.value(run(code)).await, json!("not today"));
+    let failed = fixture.run(run("fns.no()")).await;
     assert_eq!(
         failed.expect_err("it fails").to_string(),
         "Error: not at all"
     );
     assert_eq!(
-        office.value(run("Object.keys(fns)")).await,
+        fixture.value(run("Object.keys(fns)")).await,
         json!(["add", "later", "never", "no"])
     );
-    assert_eq!(office.js("Object.keys(fns)").await, json!([]));
+    assert_eq!(fixture.js("Object.keys(fns)").await, json!([]));
 }
 
 #[tokio::test]
-async fn types_are_taken_away() {
-    let office = Office::open(|_| {});
+async fn typescript_types_are_stripped() {
+    let fixture = CodeFixture::open(|_| {});
     let code = "enum Kind { A, B }\n\
                 interface Point { x: number; y?: string }\n\
                 const point: Point = { x: 1 } as Point;\n\
                 function twice<T extends number>(value: T): number { return value! * 2 }\n\
                 [twice<number>(point.x), Kind.B satisfies number]";
     assert_eq!(
-        office.value(ExecuteRequest::new(code).typescript()).await,
+        fixture.value(ExecuteRequest::new(code).typescript()).await,
         json!([2, 1])
     );
-    let failed = office
+    let failed = fixture
         .run(ExecuteRequest::new("let x: = 3").typescript())
         .await;
     assert!(
@@ -239,7 +239,7 @@ async fn types_are_taken_away() {
     assert_eq!(thrown.location(), Some((1, 8)), "{thrown:?}");
     // A parser that recurses this deeply ends the run, and nothing else.
     let deep = format!("let x = {}1", "(".repeat(100_000));
-    let failed = office.run(ExecuteRequest::new(deep).typescript()).await;
+    let failed = fixture.run(ExecuteRequest::new(deep).typescript()).await;
     let failed = failed.expect_err("it fails");
     assert_eq!(failed.limit(), Some(CodeLimit::Stack));
     assert!(
@@ -247,7 +247,7 @@ async fn types_are_taken_away() {
         "{failed}"
     );
     assert_eq!(
-        office
+        fixture
             .value(ExecuteRequest::new("(1 as number)").typescript())
             .await,
         json!(1)
@@ -255,8 +255,8 @@ async fn types_are_taken_away() {
 }
 
 #[tokio::test]
-async fn typescript_that_is_not_run_is_named() {
-    let office = Office::open(|_| {});
+async fn unsupported_typescript_is_named_with_its_position() {
+    let fixture = CodeFixture::open(|_| {});
     for (code, why, place) in [
         (
             "namespace A { export const x = 1 } 1",
@@ -275,7 +275,7 @@ async fn typescript_that_is_not_run_is_named() {
             (2, 3),
         ),
     ] {
-        let failed = office.run(ExecuteRequest::new(code).typescript()).await;
+        let failed = fixture.run(ExecuteRequest::new(code).typescript()).await;
         let Err(CodeError::Thrown(thrown)) = failed else {
             panic!("{code}: {failed:?}")
         };
@@ -298,7 +298,7 @@ async fn typescript_that_is_not_run_is_named() {
         ),
     ] {
         assert_eq!(
-            office.value(ExecuteRequest::new(code).typescript()).await,
+            fixture.value(ExecuteRequest::new(code).typescript()).await,
             value,
             "{code}"
         );
@@ -307,7 +307,7 @@ async fn typescript_that_is_not_run_is_named() {
 
 /// Runs that exceed a limit: the run, the limit, its value with the wanted amount, and `true` if
 /// that amount is known.
-fn too_much() -> Vec<(ExecuteRequest, &'static str, &'static str, bool)> {
+fn runs_over_a_limit() -> Vec<(ExecuteRequest, &'static str, &'static str, bool)> {
     let never = || {
         GrantedFunctions::new().waiting("never", |_| std::future::pending::<Result<(), String>>())
     };
@@ -361,17 +361,17 @@ fn too_much() -> Vec<(ExecuteRequest, &'static str, &'static str, bool)> {
 }
 
 #[tokio::test]
-async fn a_limit_says_what_it_is_what_was_wanted_and_what_raises_it() {
-    let quick = Office::open(|spec| {
+async fn limit_error_names_the_limit_the_request_and_the_setting() {
+    let quick = CodeFixture::open(|spec| {
         spec.limits.time = Duration::from_millis(200);
         spec.limits.deadline = Duration::from_millis(300);
     });
     // The other limits must be met before the time is up, also on a busy machine.
-    let patient = Office::open(|spec| spec.limits.jobs = 500);
-    for (execute, limit, most, used) in too_much() {
+    let patient = CodeFixture::open(|spec| spec.limits.jobs = 500);
+    for (execute, limit, most, used) in runs_over_a_limit() {
         let is_timed = matches!(limit, "time" | "deadline");
-        let office = if is_timed { &quick } else { &patient };
-        let failed = office.run(execute).await.expect_err("it is too much");
+        let fixture = if is_timed { &quick } else { &patient };
+        let failed = fixture.run(execute).await.expect_err("it is too much");
         let text = failed.to_string();
         let begins = format!("exceeded the limit `{limit}` of {most}");
         assert!(text.starts_with(&begins), "{text}");
@@ -392,11 +392,11 @@ async fn a_limit_says_what_it_is_what_was_wanted_and_what_raises_it() {
 }
 
 #[tokio::test]
-async fn a_run_that_may_return_little_may_fail_at_length() {
-    let office = Office::open(|_| {});
+async fn result_limit_does_not_shorten_errors() {
+    let fixture = CodeFixture::open(|_| {});
     let mut little = CodeBudget::default();
     little.result = Some(10);
-    let failed = office
+    let failed = fixture
         .run(ExecuteRequest::new("null.x").with_budget(little))
         .await;
     let failed = failed.expect_err("it fails");
@@ -407,24 +407,24 @@ async fn a_run_that_may_return_little_may_fail_at_length() {
 }
 
 #[tokio::test]
-async fn half_of_a_pair_is_told_wherever_it_goes() {
-    let office = Office::open(|_| {});
+async fn lone_surrogates_are_replaced_everywhere() {
+    let fixture = CodeFixture::open(|_| {});
     let half = "\u{fffd}";
-    let failed = office
+    let failed = fixture
         .run(ExecuteRequest::new("throw new Error('😀'.slice(0, 1))"))
         .await;
     assert_eq!(
         failed.expect_err("it fails").to_string(),
         format!("Error: {half}")
     );
-    let failed = office
+    let failed = fixture
         .run(ExecuteRequest::new("throw '😀'.slice(0, 1)"))
         .await;
     assert_eq!(
         failed.expect_err("it fails").to_string(),
         format!("threw {half}")
     );
-    let ran = office
+    let ran = fixture
         .run(ExecuteRequest::new(
             "console.log('a', '😀'.slice(0, 1), '😀')",
         ))
@@ -433,12 +433,12 @@ async fn half_of_a_pair_is_told_wherever_it_goes() {
     let echo = GrantedFunctions::new()
         .waiting("echo", |values| std::future::ready(Ok::<_, String>(values)));
     let run = ExecuteRequest::new("fns.echo('😀'.slice(0, 1))").with_functions(echo);
-    assert_eq!(office.value(run).await, json!([half]));
+    assert_eq!(fixture.value(run).await, json!([half]));
 }
 
 #[tokio::test]
-async fn a_value_that_cannot_be_given_names_its_cause() {
-    let office = Office::open(|_| {});
+async fn unserializable_value_names_its_cause() {
+    let fixture = CodeFixture::open(|_| {});
     let half = "\u{fffd}";
     for (code, value) in [
         ("'😀 hello'.slice(0, 1)", json!(half)),
@@ -453,10 +453,10 @@ async fn a_value_that_cannot_be_given_names_its_cause() {
             json!(1),
         ),
     ] {
-        assert_eq!(office.js(code).await, value, "{code}");
+        assert_eq!(fixture.js(code).await, value, "{code}");
     }
     let deep = "let deep = 1; for (let i = 0; i < 500; i++) deep = [deep]; deep";
-    let failed = office
+    let failed = fixture
         .run(ExecuteRequest::new(deep))
         .await
         .expect_err("it is deep");
@@ -473,7 +473,7 @@ async fn a_value_that_cannot_be_given_names_its_cause() {
             "RangeError",
         ),
     ] {
-        let failed = office
+        let failed = fixture
             .run(ExecuteRequest::new(code))
             .await
             .expect_err("it fails");
@@ -485,23 +485,23 @@ async fn a_value_that_cannot_be_given_names_its_cause() {
     let echo =
         GrantedFunctions::new().waiting("echo", |values| async move { Ok::<_, String>(values) });
     let given = ExecuteRequest::new("fns.echo('😀'[1])").with_functions(echo.clone());
-    assert_eq!(office.value(given).await, json!([half]));
+    assert_eq!(fixture.value(given).await, json!([half]));
     let deep = format!("{deep}; try {{ fns.echo(deep) }} catch (error) {{ error.message }}");
-    let why = office
+    let why = fixture
         .value(ExecuteRequest::new(deep).with_functions(echo))
         .await;
     assert!(why.as_str().is_some_and(|why| why.contains("127")), "{why}");
 }
 
 #[test]
-fn the_page_has_the_limits_that_hold() {
+fn documented_limits_match() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/code.md");
     let page = std::fs::read_to_string(page).expect("the page is there");
     let limits = CodeLimits::default();
     let span = |span: Duration| format!("{}s", span.as_secs_f64());
-    let size = |octets: usize| match octets.trailing_zeros() {
-        20.. => format!("{} MiB", octets >> 20),
-        _ => format!("{} KiB", octets >> 10),
+    let size = |bytes: usize| match bytes.trailing_zeros() {
+        20.. => format!("{} MiB", bytes >> 20),
+        _ => format!("{} KiB", bytes >> 10),
     };
     let stack = usize::try_from(limits.stack).expect("it is small");
     for (name, default) in [
@@ -528,46 +528,51 @@ fn the_page_has_the_limits_that_hold() {
 }
 
 #[tokio::test]
-async fn a_kept_realm_keeps_its_state() {
-    let office = Office::open(|spec| spec.realms = 2);
+async fn kept_realm_keeps_its_state() {
+    let fixture = CodeFixture::open(|spec| spec.realms = 2);
     let run = |code: &str, realm: &str| ExecuteRequest::new(code).in_realm(realm);
-    let first = office
+    let first = fixture
         .run(run("let n = 1; var m = 2; n", "a"))
         .await
         .expect("it runs");
     assert!(first.fresh);
-    let second = office
+    let second = fixture
         .run(run("n += 1; n + m", "a"))
         .await
         .expect("it runs");
     assert_eq!((second.value, second.fresh), (json!(4), false));
-    assert_eq!(office.value(run("typeof n", "b")).await, json!("undefined"));
-    assert_eq!(office.js("typeof n").await, json!("undefined"));
+    assert_eq!(
+        fixture.value(run("typeof n", "b")).await,
+        json!("undefined")
+    );
+    assert_eq!(fixture.js("typeof n").await, json!("undefined"));
     // An error keeps the state; a limit ends the realm.
-    let failed = office.run(run("n = 9; throw 1", "a")).await;
+    let failed = fixture.run(run("n = 9; throw 1", "a")).await;
     assert!(matches!(failed, Err(CodeError::Thrown(_))), "{failed:?}");
-    assert_eq!(office.value(run("n", "a")).await, json!(9));
-    let failed = office.run(run("for (;;);", "a").with_budget(time(5))).await;
+    assert_eq!(fixture.value(run("n", "a")).await, json!(9));
+    let failed = fixture
+        .run(run("for (;;);", "a").with_budget(time(5)))
+        .await;
     assert_eq!(failed.expect_err("it fails").limit(), Some(CodeLimit::Time));
-    let fresh = office.run(run("typeof n", "a")).await.expect("it runs");
+    let fresh = fixture.run(run("typeof n", "a")).await.expect("it runs");
     assert_eq!((fresh.value, fresh.fresh), (json!("undefined"), true));
-    // A third realm: the one that was idle for longest ends.
-    assert_eq!(office.usage().await.realms, 2);
-    assert!(office.run(run("0", "c")).await.expect("it runs").fresh);
-    assert!(office.run(run("0", "b")).await.expect("it runs").fresh);
-    assert!(!office.run(run("0", "c")).await.expect("it runs").fresh);
+    // A third realm ends the realm that was idle for longest.
+    assert_eq!(fixture.usage().await.realms, 2);
+    assert!(fixture.run(run("0", "c")).await.expect("it runs").fresh);
+    assert!(fixture.run(run("0", "b")).await.expect("it runs").fresh);
+    assert!(!fixture.run(run("0", "c")).await.expect("it runs").fresh);
     let forget = |realm: &str| ForgetRealmRequest {
         realm: realm.to_owned(),
     };
-    assert!(office.code.ask(forget("c")).await.expect("it answers"));
-    assert!(!office.code.ask(forget("c")).await.expect("it answers"));
+    assert!(fixture.code.ask(forget("c")).await.expect("it answers"));
+    assert!(!fixture.code.ask(forget("c")).await.expect("it answers"));
 }
 
 #[tokio::test]
 async fn output_belongs_to_its_run() {
-    let office = Office::open(|_| {});
+    let fixture = CodeFixture::open(|_| {});
     let code = "console.log('a', 1, {b: [2]}); console.warn(new Error('e').message); 5";
-    let executed = office
+    let executed = fixture
         .run(ExecuteRequest::new(code))
         .await
         .expect("it runs");
@@ -583,16 +588,19 @@ async fn output_belongs_to_its_run() {
             (ConsoleLevel::Warn, "e")
         ]
     );
-    let silent = office.run(ExecuteRequest::new("5")).await.expect("it runs");
+    let silent = fixture
+        .run(ExecuteRequest::new("5"))
+        .await
+        .expect("it runs");
     assert!(silent.output.is_empty());
     // Work that a run defers is done before the run ends, and none of it in the next run.
     let late = "Promise.resolve().then(() => console.log('late')); 0";
-    let executed = office
+    let executed = fixture
         .run(ExecuteRequest::new(late).in_realm("a"))
         .await
         .expect("it runs");
     assert_eq!(executed.output.len(), 1);
-    let next = office
+    let next = fixture
         .run(ExecuteRequest::new("0").in_realm("a"))
         .await
         .expect("it runs");
@@ -600,15 +608,15 @@ async fn output_belongs_to_its_run() {
 }
 
 #[tokio::test]
-async fn whoever_follows_a_run_answers_its_calls() {
-    let office = Office::open(|spec| spec.limits.calls = 2);
+async fn follower_of_a_run_answers_its_calls() {
+    let fixture = CodeFixture::open(|spec| spec.limits.calls = 2);
     let code = "const all = await Promise.allSettled([fns.a(args.x), fns.b(2, 'y'), fns.a(3)]);
                 all.map(({ status, value, reason }) => value ?? reason?.message ?? status)";
     let execute = ExecuteRequest::new(code).with_args(json!({ "x": 1 }));
     let follow = FollowRunRequest::new(execute)
         .with_follower_function("a")
         .with_follower_function("b");
-    let told = office.code.ask_within(follow, PATIENCE).await;
+    let told = fixture.code.ask_within(follow, HANG_GUARD).await;
     let mut told = told.expect("it answers").expect("a reader");
     let mut calls = Vec::new();
     while calls.len() < 2 {
@@ -628,7 +636,7 @@ async fn whoever_follows_a_run_answers_its_calls() {
     assert_ne!(calls[0].call, calls[1].call);
     let answer = |call: &str, outcome: Result<Value, String>| {
         let call = call.to_owned();
-        office.code.ask(AnswerCallRequest { call, outcome })
+        fixture.code.ask(AnswerCallRequest { call, outcome })
     };
     // A guessed identifier is not accepted, and neither is a second answer.
     assert!(!answer("1", Ok(json!("forged"))).await.expect("it answers"));
@@ -654,13 +662,13 @@ async fn whoever_follows_a_run_answers_its_calls() {
     // A call ends with its run: a later answer is ignored.
     let execute = ExecuteRequest::new("await fns.a()");
     let follow = FollowRunRequest::new(execute).with_follower_function("a");
-    let told = office.code.ask_within(follow, PATIENCE).await;
+    let told = fixture.code.ask_within(follow, HANG_GUARD).await;
     let mut told = told.expect("it answers").expect("a reader");
     let Some(Ok(RunEvent::Call(called))) = told.recv().await else {
         panic!("it was to call");
     };
     drop(told);
-    while office.usage().await.running > 0 {
+    while fixture.usage().await.running > 0 {
         tokio::task::yield_now().await;
     }
     assert!(
@@ -668,12 +676,12 @@ async fn whoever_follows_a_run_answers_its_calls() {
             .await
             .expect("it answers")
     );
-    assert_eq!(office.usage().await.cancelled, 1);
+    assert_eq!(fixture.usage().await.cancelled, 1);
     // A name can be given only once, no matter by which side.
     let functions = GrantedFunctions::new().promise("a", |_| async { Ok::<_, String>(1) });
     let twice = FollowRunRequest::new(ExecuteRequest::new("1").with_functions(functions))
         .with_follower_function("a");
-    let told = office.code.ask(twice).await.expect("it answers");
+    let told = fixture.code.ask(twice).await.expect("it answers");
     let Some(Ok(RunEvent::Ended(ended))) = told.expect("a reader").recv().await else {
         panic!("it was to end");
     };
@@ -685,8 +693,8 @@ async fn whoever_follows_a_run_answers_its_calls() {
 }
 
 #[tokio::test]
-async fn output_is_told_while_it_is_written() {
-    let office = Office::open(|_| {});
+async fn output_is_streamed_while_code_runs() {
+    let fixture = CodeFixture::open(|_| {});
     let (sender, receiver) = tokio::sync::oneshot::channel::<()>();
     let receiver = Arc::new(parking_lot::Mutex::new(Some(receiver)));
     let functions = GrantedFunctions::new().promise("gate", move |_| {
@@ -700,7 +708,7 @@ async fn output_is_told_while_it_is_written() {
     });
     let code = "console.log('before'); await fns.gate(); console.log('after'); 1";
     let execute = ExecuteRequest::new(code).with_functions(functions);
-    let told = office
+    let told = fixture
         .code
         .ask(FollowRunRequest::new(execute))
         .await
@@ -724,15 +732,15 @@ async fn output_is_told_while_it_is_written() {
 }
 
 #[tokio::test]
-async fn a_function_is_of_its_run() {
-    let office = Office::open(|_| {});
+async fn functions_belong_to_their_run() {
+    let fixture = CodeFixture::open(|_| {});
     let functions = GrantedFunctions::new().waiting("secret", |_| async { Ok::<_, String>("key") });
     let keep = ExecuteRequest::new("globalThis.kept = fns.secret; kept()").in_realm("a");
     assert_eq!(
-        office.value(keep.with_functions(functions)).await,
+        fixture.value(keep.with_functions(functions)).await,
         json!("key")
     );
-    let failed = office
+    let failed = fixture
         .run(ExecuteRequest::new("kept()").in_realm("a"))
         .await;
     let failed = failed.expect_err("it fails").to_string();
@@ -743,12 +751,12 @@ async fn a_function_is_of_its_run() {
 }
 
 #[tokio::test]
-async fn what_is_refused_says_why() {
-    let office = Office::open(|spec| {
+async fn refusals_state_their_reason() {
+    let fixture = CodeFixture::open(|spec| {
         spec.typescript = None;
         spec.limits.source = 100;
     });
-    let failed = office
+    let failed = fixture
         .code
         .ask(ExecuteRequest::new("x".repeat(101)))
         .await
@@ -757,7 +765,7 @@ async fn what_is_refused_says_why() {
         failed.expect_err("too long").limit(),
         Some(CodeLimit::Source)
     );
-    let failed = office
+    let failed = fixture
         .code
         .ask(ExecuteRequest::new("1").typescript())
         .await
@@ -769,16 +777,16 @@ async fn what_is_refused_says_why() {
     let twice = GrantedFunctions::new()
         .waiting("f", |_| async { Ok::<_, String>(()) })
         .waiting("f", |_| async { Ok::<_, String>(()) });
-    let failed = office
+    let failed = fixture
         .code
         .ask(ExecuteRequest::new("1").with_functions(twice))
         .await;
     let failed = failed.expect("it answers").expect_err("twice");
     assert_eq!(failed, CodeError::InvalidFunctionName("f".to_owned()));
-    let usage = office.usage().await;
+    let usage = fixture.usage().await;
     assert_eq!((usage.runs, usage.failed, usage.running), (3, 2, 0));
     assert_eq!(usage.limits, [("source", 1)].into());
-    drop(office.system);
+    drop(fixture.system);
 }
 
 fn time(ms: u64) -> CodeBudget {

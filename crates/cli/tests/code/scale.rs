@@ -8,15 +8,18 @@ use strowger_tools::program::{
 };
 use strowger_wasm::HostLimits;
 
-use super::programs::Desk;
-use super::{PATIENCE, host_of};
+use super::programs::ProgramsFixture;
+use super::{HANG_GUARD, host_of};
 
 const PROGRAMS: usize = 10_000;
 const RESIDENTS: usize = 500;
 
 /// Number of programs that have a realm now.
-async fn residents(desk: &Desk) -> usize {
-    let listed = desk.desk.ask_within(ListProgramsRequest, PATIENCE).await;
+async fn residents(fixture: &ProgramsFixture) -> usize {
+    let listed = fixture
+        .programs
+        .ask_within(ListProgramsRequest, HANG_GUARD)
+        .await;
     let listed = listed.expect("it answers");
     assert_eq!(listed.len(), PROGRAMS);
     let states = listed.iter().map(|info| info.state);
@@ -31,7 +34,7 @@ async fn ten_thousand_programs_share_five_hundred_realms() {
     let mut limits = HostLimits::default();
     limits.instances = RESIDENTS;
     let (host, realms) = host_of(limits);
-    let desk = Arc::new(Desk::open(|spec| {
+    let fixture = Arc::new(ProgramsFixture::open(|spec| {
         spec.sandbox = realms;
         spec.programs = PROGRAMS;
         spec.residents = RESIDENTS;
@@ -40,24 +43,24 @@ async fn ten_thousand_programs_share_five_hundred_realms() {
     for number in 0..PROGRAMS {
         let code = format!("state.n ??= {number}; function handle(by) {{ return state.n += by }}");
         let publish = PublishRequest::new(format!("program-{number}"), code);
-        desk.publish(publish).await.expect("there is room");
+        fixture.publish(publish).await.expect("there is room");
     }
     let full = PublishRequest::new("one-more", "function handle() {}");
     assert_eq!(
-        desk.publish(full).await,
+        fixture.publish(full).await,
         Err(ProgramError::TooManyPrograms(PROGRAMS))
     );
-    assert_eq!(residents(&desk).await, RESIDENTS);
+    assert_eq!(residents(&fixture).await, RESIDENTS);
     // In the second round, all programs that are asked have been passivated, and come back with
     // their state.
     for (round, step) in [(1, 1), (2, 17)] {
         let asking = (0..2).map(|half| {
-            let desk = Arc::clone(&desk);
+            let fixture = Arc::clone(&fixture);
             tokio::spawn(async move {
                 for number in (half * step..PROGRAMS).step_by(2 * step) {
-                    let program = desk.program(&format!("program-{number}"));
+                    let program = fixture.program(&format!("program-{number}"));
                     let asked = program.expect("it is published");
-                    let answered = asked.ask_within(PerformRequest(json!(1)), PATIENCE).await;
+                    let answered = asked.ask_within(PerformRequest(json!(1)), HANG_GUARD).await;
                     let sum = number + round;
                     assert_eq!(answered.expect("it answers"), Ok(json!(sum)), "{number}");
                 }
@@ -67,7 +70,7 @@ async fn ten_thousand_programs_share_five_hundred_realms() {
         for asking in asking {
             asking.await.expect("each had its own");
         }
-        assert_eq!(residents(&desk).await, RESIDENTS);
+        assert_eq!(residents(&fixture).await, RESIDENTS);
         assert_eq!(host.live(), RESIDENTS);
     }
 }

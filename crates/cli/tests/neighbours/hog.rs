@@ -31,7 +31,8 @@ impl Files {
     /// Builds a component from a core module, with a manifest; returns the path of the manifest.
     fn component(&self, name: &str, module: &str, more: &str) -> String {
         let (core, built) = (self.place("core.wasm"), self.place(&format!("{name}.wasm")));
-        fs::write(&core, wat::parse_str(module).expect("it parses")).expect("it is ours");
+        fs::write(&core, wat::parse_str(module).expect("it parses"))
+            .expect("the file is accessible");
         let ran = strowger(["component", "build", &core, "--out", &built]);
         assert_eq!(ran.code, 0, "{}", ran.err);
         self.manifest(name, &format!("{name}.wasm"), more)

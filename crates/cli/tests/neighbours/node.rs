@@ -1,5 +1,5 @@
-//! Components that compute all the time on a running node: they delay nobody, they are named, and
-//! the node ends in time.
+//! Components that compute all the time on a running node: they delay no client, they are named,
+//! and the node ends in time.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -51,19 +51,19 @@ pub(crate) fn hogs(control: &str, files: &Files, count: usize, turns: u32) -> Ve
 }
 
 /// Locks the machine for one of these tests at a time.
-pub(crate) fn alone() -> MutexGuard<'static, ()> {
+pub(crate) fn lock_machine() -> MutexGuard<'static, ()> {
     static MACHINE: Mutex<()> = Mutex::new(());
     MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The response time of the node for a connected client: the slowest of a few requests.
-pub(crate) fn answers(control: &str) -> Duration {
+pub(crate) fn slowest_answer(control: &str) -> Duration {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .expect("a thread is enough");
     runtime.block_on(async {
-        let mut client = Control::connect(control).await.expect("it is there");
+        let mut client = Control::connect(control).await.expect("it exists");
         let mut slowest = Duration::ZERO;
         for _ in 0..20 {
             for method in ["component.list", "tree", "ping"] {
@@ -82,36 +82,36 @@ pub(crate) fn answers(control: &str) -> Duration {
 }
 
 /// No answer takes this long, even on a machine that runs other tests meanwhile.
-const BEARABLE: Duration = Duration::from_secs(1);
+const MAX_ANSWER_TIME: Duration = Duration::from_secs(1);
 /// No orderly shutdown takes this long either.
-const ORDERLY: Duration = Duration::from_secs(15);
+const MAX_SHUTDOWN_TIME: Duration = Duration::from_secs(15);
 
 /// Collects names until there are as many as hogs, or the time is over.
-fn all_seen(hogs: &[String], mut look: impl FnMut() -> Vec<Value>) -> Vec<String> {
+fn collect_names(hogs: &[String], mut look: impl FnMut() -> Vec<Value>) -> Vec<String> {
     let began = Instant::now();
     let mut seen = BTreeSet::new();
-    while seen.len() < hogs.len() && began.elapsed() < ORDERLY {
+    while seen.len() < hogs.len() && began.elapsed() < MAX_SHUTDOWN_TIME {
         seen.extend(look().iter().filter_map(Value::as_str).map(str::to_owned));
     }
     seen.into_iter().collect()
 }
 
-fn beside(count: usize, turns: u32) {
+fn assert_unaffected_by_hogs(count: usize, turns: u32) {
     let files = Files::new();
     let node = Running::start("");
     let mut names = hogs(&node.control, &files, count, turns);
     names.sort();
-    let slowest = answers(&node.control);
-    assert!(slowest < BEARABLE, "{slowest:?}");
+    let slowest = slowest_answer(&node.control);
+    assert!(slowest < MAX_ANSWER_TIME, "{slowest:?}");
     // A call that saw no tick, because the ticks were late, may bring a hog back for one call.
-    let heavy = all_seen(&names, || {
+    let heavy = collect_names(&names, || {
         let rows = rows(&node).into_iter();
         let heavy = rows.filter(|row| row["state"] == "running" && row["heavy"] == true);
         let used = heavy.filter(|row| row["cpu_ms"].as_u64() > Some(0));
         used.map(|row| row["name"].clone()).collect()
     });
     assert_eq!(heavy, names, "`component list` names them");
-    let heavy = all_seen(&names, || {
+    let heavy = collect_names(&names, || {
         let top = node.ask(["top", "--once", "--json", "--limit", "1024"]);
         assert_eq!(top.code, 0, "{}", top.err);
         let mut reading = top.last_object();
@@ -122,24 +122,24 @@ fn beside(count: usize, turns: u32) {
     assert_eq!(heavy.len(), names.len(), "`top` names them: {heavy:?}");
     let began = Instant::now();
     node.end();
-    assert!(began.elapsed() < ORDERLY, "{:?}", began.elapsed());
+    assert!(began.elapsed() < MAX_SHUTDOWN_TIME, "{:?}", began.elapsed());
 }
 
 #[test]
-fn one_hog_for_each_processor_keeps_nobody_waiting() {
-    let _alone = alone();
-    beside(cores(), 2_000_000);
+fn one_hog_per_processor_keeps_the_node_responsive() {
+    let _alone = lock_machine();
+    assert_unaffected_by_hogs(cores(), 2_000_000);
 }
 
 #[test]
-fn ten_hogs_for_each_processor_keep_nobody_waiting() {
-    let _alone = alone();
-    beside(10 * cores(), 2_000_000);
+fn ten_hogs_per_processor_keep_the_node_responsive() {
+    let _alone = lock_machine();
+    assert_unaffected_by_hogs(10 * cores(), 2_000_000);
 }
 
 #[test]
-fn calls_of_a_good_part_of_a_second_keep_nobody_waiting() {
-    let _alone = alone();
+fn long_component_calls_keep_the_node_responsive() {
+    let _alone = lock_machine();
     let files = Files::new();
     let node = Running::start("");
     let more = "[limits]\ndeadline = \"1s\"";
@@ -148,17 +148,21 @@ fn calls_of_a_good_part_of_a_second_keep_nobody_waiting() {
         assert_eq!(deploy(&node, &manifest).code, 0, "{}", node.log());
         node.ask(["tell", &format!("components/{name}"), "\"x\""]);
     }
-    let slowest = answers(&node.control);
-    assert!(slowest < BEARABLE, "{slowest:?}");
+    let slowest = slowest_answer(&node.control);
+    assert!(slowest < MAX_ANSWER_TIME, "{slowest:?}");
     let began = Instant::now();
     node.signal("TERM");
     let (_, errors) = node.ended();
-    assert!(began.elapsed() < ORDERLY, "{:?}: {errors}", began.elapsed());
+    assert!(
+        began.elapsed() < MAX_SHUTDOWN_TIME,
+        "{:?}: {errors}",
+        began.elapsed()
+    );
 }
 
 #[test]
-fn the_configuration_decides_what_follows_when_a_share_is_used_up() {
-    let _alone = alone();
+fn configured_action_follows_an_exceeded_cpu_share() {
+    let _alone = lock_machine();
     for (excess, state) in [("throttle", "running"), ("quarantine", "quarantine")] {
         let files = Files::new();
         let node = Running::start(&format!(
@@ -168,7 +172,7 @@ fn the_configuration_decides_what_follows_when_a_share_is_used_up() {
         hogs(&node.control, &files, 1, 2_000_000);
         let until = Instant::now() + Duration::from_secs(30);
         let row = loop {
-            let row = rows(&node).pop().expect("it is there");
+            let row = rows(&node).pop().expect("it exists");
             let done = row["state"] == state && row["throttled"].as_u64() > Some(3);
             if done || Instant::now() > until {
                 break row;
@@ -186,8 +190,8 @@ fn the_configuration_decides_what_follows_when_a_share_is_used_up() {
 }
 
 #[test]
-fn a_manifest_beyond_the_caps_is_refused_wherever_it_is_looked_at() {
-    let _alone = alone();
+fn manifest_beyond_the_caps_is_refused_by_every_command() {
+    let _alone = lock_machine();
     let files = Files::new();
     let (_, manifest) = files.hog(0, 1, "[limits]\ndeadline = \"15s\"");
     let config = files.place("node.toml");
@@ -195,7 +199,7 @@ fn a_manifest_beyond_the_caps_is_refused_wherever_it_is_looked_at() {
         let text = format!(
             "[components.caps]\ndeadline = {cap:?}\n[[component]]\nmanifest = {manifest:?}\n"
         );
-        fs::write(&config, text).expect("it is ours");
+        fs::write(&config, text).expect("the file is accessible");
     };
     let refused = |ran: &Ran| {
         assert_eq!(ran.code, 2, "{}", ran.err);
@@ -233,7 +237,7 @@ fn a_manifest_beyond_the_caps_is_refused_wherever_it_is_looked_at() {
 }
 
 /// A node that cannot shut down in order: a component computes for as long as it may.
-fn stubborn(files: &Files, shutdown: &str) -> Running {
+fn start_busy_node(files: &Files, shutdown: &str) -> Running {
     let node = Running::start(&format!(
         "[node]\nshutdown = {shutdown:?}\n[components.caps]\ndeadline = \"600s\"\n"
     ));
@@ -249,23 +253,27 @@ fn stubborn(files: &Files, shutdown: &str) -> Running {
 }
 
 #[test]
-fn an_end_in_order_ends_in_its_time_whatever_computes() {
-    let _alone = alone();
+fn shutdown_is_bounded_under_cpu_load() {
+    let _alone = lock_machine();
     let files = Files::new();
-    let node = stubborn(&files, "1s");
+    let node = start_busy_node(&files, "1s");
     let began = Instant::now();
     node.signal("TERM");
     let (code, errors) = node.ended();
     assert!(code <= 1, "{code}: {errors}");
-    assert!(began.elapsed() < ORDERLY, "{:?}: {errors}", began.elapsed());
+    assert!(
+        began.elapsed() < MAX_SHUTDOWN_TIME,
+        "{:?}: {errors}",
+        began.elapsed()
+    );
 }
 
 #[test]
-fn a_second_signal_ends_the_process_at_once() {
-    let _alone = alone();
+fn second_signal_ends_the_process_at_once() {
+    let _alone = lock_machine();
     for (signal, status) in [("TERM", 143), ("INT", 130)] {
         let files = Files::new();
-        let node = stubborn(&files, "10m");
+        let node = start_busy_node(&files, "10m");
         node.signal(signal);
         // The first signal must be delivered before the second one: the system merges two pending
         // ones.

@@ -9,11 +9,11 @@ use serde_json::Value;
 use crate::binary::strowger;
 use crate::demo_process::Demo;
 use crate::files::Files;
-use crate::node::{alone, answers, cores, hogs};
+use crate::node::{cores, hogs, lock_machine, slowest_answer};
 
 /// Delays measured beside hogs.
 #[derive(Debug)]
-struct Noticed {
+struct Delays {
     /// The 99th percentile of the SMF's response times.
     p99: Duration,
     /// The slowest of sixty answers at the control socket.
@@ -23,26 +23,26 @@ struct Noticed {
 }
 
 /// The time for which sessions are set up while hogs run.
-const SPAN: &str = "4s";
+const LOAD_TIME: &str = "4s";
 
 /// Loads a node beside `count` hogs. In every case, no session is lost or refused.
 ///
 /// Delays are those of a load that begins once the hogs run: deploying them takes a compilation and
 /// two processes each, which delay others like any program does.
-fn notice(files: &Files, count: usize) -> Noticed {
+fn measure_delays(files: &Files, count: usize) -> Delays {
     let mut demo = Demo::start(&["--rate", "20", "--sessions", "20"]);
     hogs(&demo.control, files, count, 2_000_000);
     let (load, control) = thread::scope(|scope| {
         let load = scope.spawn(|| load(&demo.n4));
-        let mut control = answers(&demo.control);
+        let mut control = slowest_answer(&demo.control);
         while !load.is_finished() {
             thread::sleep(Duration::from_millis(100));
-            control = control.min(answers(&demo.control));
+            control = control.min(slowest_answer(&demo.control));
         }
         (load.join().expect("no panic"), control)
     });
     let began = Instant::now();
-    let (code, last) = demo.end_by("TERM");
+    let (code, last) = demo.end_with("TERM");
     let end = began.elapsed();
     for key in ["lost", "rejected"] {
         assert_eq!(last[key], 0, "{key} beside {count}: {last}");
@@ -50,7 +50,7 @@ fn notice(files: &Files, count: usize) -> Noticed {
     }
     assert_eq!(code, Some(0), "{last}");
     let p99 = load["p99_us"].as_u64().expect("a number");
-    Noticed {
+    Delays {
         p99: Duration::from_micros(p99),
         control,
         end,
@@ -59,7 +59,7 @@ fn notice(files: &Files, count: usize) -> Noticed {
 
 /// Sets sessions up at a constant rate, and returns the summary.
 fn load(n4: &str) -> Value {
-    let rate = ["--rate", "100", "--sessions", "100", "--for", SPAN];
+    let rate = ["--rate", "100", "--sessions", "100", "--for", LOAD_TIME];
     let ran = strowger(
         ["pfcp", "load", "--json", "--to", n4]
             .into_iter()
@@ -71,24 +71,27 @@ fn load(n4: &str) -> Value {
 
 /// The lower bound of the limit, which is three times the quiet percentile: on a machine that
 /// compiles at the same time, an unoptimized binary is quiet only for moments.
-const FLOOR: Duration = Duration::from_millis(20);
+const MIN_P99_LIMIT: Duration = Duration::from_millis(20);
 /// No answer at the control socket takes longer.
-const CONTROL: Duration = Duration::from_millis(100);
+const MAX_CONTROL_DELAY: Duration = Duration::from_millis(100);
 /// The time that an SMF and a node get for an orderly shutdown.
-const ORDERLY: Duration = Duration::from_secs(15);
+const MAX_SHUTDOWN_TIME: Duration = Duration::from_secs(15);
 
 /// Fails if this number of hogs delays sessions in three attempts: a broken guarantee fails every
 /// time.
-fn beside(count: usize) {
-    let _alone = alone();
+fn assert_unaffected_by_hogs(count: usize) {
+    let _alone = lock_machine();
     let files = Files::new();
     let mut missed = Vec::new();
     for _ in 0..3 {
-        let quiet = notice(&files, 0);
-        let beside = notice(&files, count);
+        let quiet = measure_delays(&files, 0);
+        let beside = measure_delays(&files, count);
         eprintln!("{count}: {quiet:?} {beside:?}");
-        let within = (3 * quiet.p99).max(FLOOR);
-        if beside.p99 <= within && beside.control < CONTROL && beside.end < ORDERLY {
+        let within = (3 * quiet.p99).max(MIN_P99_LIMIT);
+        if beside.p99 <= within
+            && beside.control < MAX_CONTROL_DELAY
+            && beside.end < MAX_SHUTDOWN_TIME
+        {
             return;
         }
         missed.push((quiet, beside));
@@ -97,11 +100,11 @@ fn beside(count: usize) {
 }
 
 #[test]
-fn one_hog_for_each_processor_delays_no_session() {
-    beside(cores());
+fn one_hog_per_processor_delays_no_session() {
+    assert_unaffected_by_hogs(cores());
 }
 
 #[test]
-fn ten_hogs_for_each_processor_delay_no_session() {
-    beside(10 * cores());
+fn ten_hogs_per_processor_delay_no_session() {
+    assert_unaffected_by_hogs(10 * cores());
 }

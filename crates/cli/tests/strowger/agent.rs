@@ -48,11 +48,11 @@ impl Agent {
         });
         let id = agent.ask("initialize", &hello);
         agent.answer(id);
-        agent.say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        agent.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
         agent
     }
 
-    fn say(&mut self, message: &Value) {
+    fn send(&mut self, message: &Value) {
         let stdin = self.stdin.as_mut().expect("it is open");
         writeln!(stdin, "{message}").expect("it reads");
     }
@@ -60,7 +60,7 @@ impl Agent {
     pub(crate) fn ask(&mut self, method: &str, params: &Value) -> u64 {
         self.next += 1;
         let id = self.next;
-        self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
         id
     }
 
@@ -78,7 +78,7 @@ impl Agent {
     }
 
     /// The line with the answer to a request, verbatim; other answers are kept.
-    pub(crate) fn line_of(&mut self, id: u64) -> String {
+    pub(crate) fn answer_line(&mut self, id: u64) -> String {
         loop {
             if let Some(early) = self.early_lines.remove(&id) {
                 return early;
@@ -106,7 +106,7 @@ impl Agent {
 
     /// The first answer to any of these requests, with its identifier; the other answers come
     /// later.
-    pub(crate) fn first_of(&mut self, ids: &[u64]) -> (u64, Value) {
+    pub(crate) fn first_answer(&mut self, ids: &[u64]) -> (u64, Value) {
         loop {
             let mut message = self.read();
             let id = message["id"].as_u64().filter(|id| ids.contains(id));
@@ -130,7 +130,7 @@ impl Agent {
     /// Cancels a call.
     pub(crate) fn cancel(&mut self, id: u64) {
         let params = json!({ "requestId": id, "reason": "enough" });
-        self.say(&json!({
+        self.send(&json!({
             "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params,
         }));
     }
@@ -218,13 +218,13 @@ pub(crate) fn cache() -> PathBuf {
 }
 
 fn folder() -> TempDir {
-    let folder = tempfile::tempdir().expect("a folder of our own");
-    fs::write(folder.path().join("a.txt"), "3\n4\n").expect("it is ours");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    fs::write(folder.path().join("a.txt"), "3\n4\n").expect("the file is accessible");
     folder
 }
 
 /// An agent with files and the additional arguments.
-fn own(folder: &TempDir, more: &[&str]) -> Agent {
+fn agent_in(folder: &TempDir, more: &[&str]) -> Agent {
     let (root, cache) = (folder.path().to_string_lossy(), cache());
     let mut args = vec!["--root", &*root];
     args.extend(more);
@@ -236,15 +236,15 @@ fn own(folder: &TempDir, more: &[&str]) -> Agent {
 }
 
 #[test]
-fn code_is_there_only_if_it_is_asked_for() {
+fn code_tool_is_enabled_by_its_option_only() {
     let folder = folder();
-    let tools = own(&folder, &[]).tools();
+    let tools = agent_in(&folder, &[]).tools();
     for (name, there) in [("read_text_file", true), ("code_execute", false)] {
         assert_eq!(tools.iter().any(|tool| tool == name), there, "{tools:?}");
     }
     let others = |tool: &String| tool.starts_with("program_") || tool.starts_with("stream_");
     assert!(!tools.iter().any(others), "{tools:?}");
-    let tools = own(
+    let tools = agent_in(
         &folder,
         &["--read-only", "--streams", "--code", "--programs"],
     )
@@ -265,9 +265,9 @@ fn code_is_there_only_if_it_is_asked_for() {
 }
 
 #[test]
-fn code_has_the_tools_that_it_is_given_and_nothing_else() {
+fn code_reaches_only_the_tools_it_is_granted() {
     let folder = folder();
-    let mut agent = own(&folder, &["--code"]);
+    let mut agent = agent_in(&folder, &["--code"]);
     let code = "const { content } = await fns.read_text_file({ path: args.path });
                 const sum: number = content.trim().split('\\n').reduce((sum, n) => sum + +n, 0);
                 console.log('adding'); console.warn('up');
@@ -305,9 +305,9 @@ fn code_has_the_tools_that_it_is_given_and_nothing_else() {
 }
 
 #[test]
-fn an_error_of_code_has_its_kind_and_its_place() {
+fn code_error_has_its_kind_and_position() {
     let folder = folder();
-    let mut agent = own(&folder, &["--code"]);
+    let mut agent = agent_in(&folder, &["--code"]);
     let thrown = agent.call(
         "code_execute",
         &json!({ "code": "console.log('before');\nnull.x" }),
@@ -351,7 +351,7 @@ fn an_error_of_code_has_its_kind_and_its_place() {
 }
 
 #[test]
-fn output_is_told_while_code_runs_and_a_cancel_ends_an_endless_loop() {
+fn output_is_streamed_and_a_cancel_ends_an_endless_loop() {
     let cache = cache();
     let node = Running::start(&format!(
         "[mcp]\ndeadline = \"10m\"\n[components]\ncache = {cache:?}\n[tools.code]\nenabled = true\n\
@@ -400,7 +400,7 @@ fn output_is_told_while_code_runs_and_a_cancel_ends_an_endless_loop() {
 #[test]
 fn programs_are_published_called_listed_and_removed() {
     let folder = folder();
-    let mut agent = own(&folder, &["--programs"]);
+    let mut agent = agent_in(&folder, &["--programs"]);
     let code = "state.n ??= 0; async function handle(by) {
                   const { content } = await fns.read_text_file({ path: 'a.txt' });
                   return state.n += by + content.length }";
@@ -438,9 +438,9 @@ fn programs_are_published_called_listed_and_removed() {
 }
 
 #[test]
-fn a_stream_becomes_a_file() {
+fn stream_is_written_to_a_file() {
     let folder = folder();
-    let mut agent = own(&folder, &["--streams"]);
+    let mut agent = agent_in(&folder, &["--streams"]);
     agent.call("stream_open", &json!({ "stream": "news", "replay": 4 }));
     agent.structured(
         "stream_write",
@@ -477,11 +477,11 @@ fn a_stream_becomes_a_file() {
 }
 
 #[test]
-fn a_search_leaves_out_what_it_is_told() {
+fn search_skips_excluded_paths() {
     let folder = folder();
-    fs::create_dir(folder.path().join("target")).expect("it is ours");
-    fs::write(folder.path().join("target/b.txt"), "3\n").expect("it is ours");
-    let mut agent = own(&folder, &[]);
+    fs::create_dir(folder.path().join("target")).expect("the file is accessible");
+    fs::write(folder.path().join("target/b.txt"), "3\n").expect("the file is accessible");
+    let mut agent = agent_in(&folder, &[]);
     for (tool, pattern) in [("search_files", "txt"), ("search_text", "^3$")] {
         let mut search = json!({ "path": "", "pattern": pattern });
         assert_eq!(agent.structured(tool, &search)["count"], 2);

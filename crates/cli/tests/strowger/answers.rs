@@ -13,19 +13,19 @@ use crate::agent::{Agent, cache};
 use crate::running::Running;
 
 /// The minimum length of a long answer.
-const LONG: usize = 64 << 10;
+const MIN_LONG_ANSWER: usize = 64 << 10;
 
 /// The most bytes of facts beside a text.
-const FACTS: usize = 512;
+const MAX_FACTS: usize = 512;
 
 /// An agent whose answers are measured, and the tools that it has not called yet.
-struct Measured {
+struct MeasuredAgent {
     agent: Agent,
     tools: BTreeMap<String, Value>,
     left: BTreeSet<String>,
 }
 
-impl Measured {
+impl MeasuredAgent {
     fn new(mut agent: Agent) -> Self {
         let tools = agent.listed();
         let left = tools.keys().cloned().collect();
@@ -58,18 +58,18 @@ impl Measured {
     }
 
     fn end(&mut self, tool: &str, id: u64, is_long: bool) -> Value {
-        let line = self.agent.line_of(id);
+        let line = self.agent.answer_line(id);
         let message: Value = serde_json::from_str(&line).expect("it is JSON");
         let answer = message["result"].clone();
         let shown: String = answer.to_string().chars().take(300).collect();
         let blocks = answer["content"].as_array().expect("there is content");
         let payload: usize = blocks.iter().map(payload).sum();
         assert_eq!(
-            payload > LONG,
+            payload > MIN_LONG_ANSWER,
             is_long,
             "{tool} answers {payload} bytes: {shown}"
         );
-        let most = payload * 13 / 10 + 2 * FACTS;
+        let most = payload * 13 / 10 + 2 * MAX_FACTS;
         assert!(
             line.len() < most,
             "{tool}: {} bytes for {payload}: {shown}",
@@ -77,7 +77,7 @@ impl Measured {
         );
 
         let facts = &answer["structuredContent"];
-        assert!(facts.to_string().len() <= FACTS, "{tool}: {facts}");
+        assert!(facts.to_string().len() <= MAX_FACTS, "{tool}: {facts}");
         match self.tools[tool].get("outputSchema") {
             None => assert!(facts.is_null(), "{tool} has no schema of {facts}"),
             // A refusal is a text.
@@ -106,13 +106,13 @@ fn payload(block: &Value) -> usize {
 
 /// Files of any kind, and a directory whose names alone are long.
 fn fill(data: &Path) {
-    fs::create_dir_all(data.join("many")).expect("it is ours");
+    fs::create_dir_all(data.join("many")).expect("the file is accessible");
     let lines = (0..1000).map(|line| format!("{} needle {line:4}\n", "x".repeat(100)));
-    fs::write(data.join("long.txt"), lines.collect::<String>()).expect("it is ours");
-    fs::write(data.join("dot.png"), vec![0x89; 100_000]).expect("it is ours");
+    fs::write(data.join("long.txt"), lines.collect::<String>()).expect("the file is accessible");
+    fs::write(data.join("dot.png"), vec![0x89; 100_000]).expect("the file is accessible");
     for file in 0..400 {
         let name = format!("{file:03}-{}", "n".repeat(200));
-        fs::write(data.join("many").join(name), "").expect("it is ours");
+        fs::write(data.join("many").join(name), "").expect("the file is accessible");
     }
 }
 
@@ -127,18 +127,18 @@ fn node(data: &Path) -> Running {
 }
 
 #[test]
-fn no_tool_sends_its_answer_twice() {
-    let folder = tempfile::tempdir().expect("a folder of our own");
+fn tools_send_their_answer_once() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let data = folder.path().join("data");
     fill(&data);
     let node = node(&data);
-    let mut all = Measured::new(Agent::start(&["--control", &node.control]));
-    files(&mut all);
-    changes(&mut all);
-    streams(&mut all);
-    code(&mut all);
-    programs(&mut all);
-    views(&mut all);
+    let mut all = MeasuredAgent::new(Agent::start(&["--control", &node.control]));
+    measure_files(&mut all);
+    measure_changes(&mut all);
+    measure_streams(&mut all);
+    measure_code(&mut all);
+    measure_programs(&mut all);
+    measure_views(&mut all);
     let left = &all.left;
     assert!(
         left.is_empty(),
@@ -146,7 +146,7 @@ fn no_tool_sends_its_answer_twice() {
     );
 }
 
-fn files(all: &mut Measured) {
+fn measure_files(all: &mut MeasuredAgent) {
     let file = json!({ "path": "long.txt" });
     all.long("read_text_file", &file, "needle  500");
     all.long("read_file", &file, "needle  500");
@@ -175,7 +175,7 @@ fn files(all: &mut Measured) {
     all.short("list_allowed_directories", &json!({}));
 }
 
-fn changes(all: &mut Measured) {
+fn measure_changes(all: &mut MeasuredAgent) {
     let edits = json!([{ "oldText": "needle", "newText": "thread", "all": true }]);
     let edit = json!({ "path": "long.txt", "edits": edits, "dryRun": true });
     all.long("edit_file", &edit, "thread  500");
@@ -191,7 +191,7 @@ fn changes(all: &mut Measured) {
     all.short("delete_file", &json!({ "path": "a", "recursive": true }));
 }
 
-fn streams(all: &mut Measured) {
+fn measure_streams(all: &mut MeasuredAgent) {
     let stream = |name: &str| json!({ "stream": name, "replay": 4 });
     all.short("stream_open", &stream("news"));
     for text in ["first ", "second "] {
@@ -230,7 +230,7 @@ fn streams(all: &mut Measured) {
     all.long("stream_list", &json!({}), "300-sss");
 }
 
-fn code(all: &mut Measured) {
+fn measure_code(all: &mut MeasuredAgent) {
     for (code, marker) in [
         ("'begin ' + 'y'.repeat(100_000)", "begin "),
         ("console.log('begin ' + 'y'.repeat(100_000))", "begin "),
@@ -253,7 +253,7 @@ fn code(all: &mut Measured) {
     );
 }
 
-fn programs(all: &mut Measured) {
+fn measure_programs(all: &mut MeasuredAgent) {
     let code = "function handle(n) { return 'begin ' + 'p'.repeat(n) }";
     all.short("program_publish", &json!({ "name": "long", "code": code }));
     all.long(
@@ -270,7 +270,7 @@ fn programs(all: &mut Measured) {
     all.short("program_remove", &json!({ "name": "long" }));
 }
 
-fn views(all: &mut Measured) {
+fn measure_views(all: &mut MeasuredAgent) {
     let programs = json!({ "path": "/tools/programs", "most": 1000 });
     all.call("actor_tree", &programs, true);
     all.short("inspect", &json!({ "path": "/tools/code" }));
@@ -282,18 +282,18 @@ fn views(all: &mut Measured) {
 }
 
 #[test]
-fn many_directories_are_named_once() {
-    let folder = tempfile::tempdir().expect("a folder of our own");
+fn directories_are_listed_once() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let roots: Vec<String> = (0..400)
         .map(|number| {
             let root = folder
                 .path()
                 .join(format!("{number:03}-{}", "d".repeat(200)));
-            fs::create_dir(&root).expect("it is ours");
+            fs::create_dir(&root).expect("the file is accessible");
             format!("n{number:03}={}", root.display())
         })
         .collect();
     let args: Vec<&str> = roots.iter().flat_map(|root| ["--root", root]).collect();
-    let mut all = Measured::new(Agent::start(&args));
+    let mut all = MeasuredAgent::new(Agent::start(&args));
     all.long("list_allowed_directories", &json!({}), "/300-ddd");
 }

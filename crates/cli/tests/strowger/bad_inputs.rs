@@ -9,29 +9,29 @@ use serde_json::Value;
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::{Frame, IeType, Seid};
 
-use crate::captures::left_out;
+use crate::captures::report_skipped;
 use crate::peer::{Peer, f_seid_of, value};
 use crate::running::Running;
 
 /// The time within which actors must end.
-const PATIENCE: Duration = Duration::from_secs(60);
+const END_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Cases that the node answers differently, each with the reason. The list is closed: it may only
 /// get shorter.
-const EXCUSED: [(&str, &str); 0] = [];
+const KNOWN_DEVIATIONS: [(&str, &str); 0] = [];
 
 /// A case of the input file.
 #[derive(Debug)]
 struct Case {
     name: String,
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     expect: Value,
 }
 
 fn cases() -> Vec<Case> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/pfcp/bad-inputs.json");
     let Ok(text) = fs::read_to_string(&path) else {
-        return left_out("bad inputs", &format!("{} is not there", path.display()));
+        return report_skipped("bad inputs", &format!("{} is not there", path.display()));
     };
     let file: Value = serde_json::from_str(&text).expect("the file is JSON");
     let text = |case: &Value, key: &str| case[key].as_str().expect("a text").to_owned();
@@ -40,32 +40,32 @@ fn cases() -> Vec<Case> {
         .iter()
         .map(|case| Case {
             name: text(case, "name"),
-            octets: octets(&text(case, "hex")),
+            bytes: parse_hex(&text(case, "hex")),
             expect: case["expect"].clone(),
         })
         .collect()
 }
 
-fn octets(hex: &str) -> Vec<u8> {
+fn parse_hex(hex: &str) -> Vec<u8> {
     let pair = |at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hexadecimal");
     (0..hex.len()).step_by(2).map(pair).collect()
 }
 
 /// The sequence number of a message, at the place that its header flags give.
-fn number(octets: &mut [u8]) -> Option<&mut [u8]> {
-    let at = if octets[0] & 1 == 1 { 12 } else { 4 };
-    octets.get_mut(at..at + 3)
+fn sequence_number(bytes: &mut [u8]) -> Option<&mut [u8]> {
+    let at = if bytes[0] & 1 == 1 { 12 } else { 4 };
+    bytes.get_mut(at..at + 3)
 }
 
 /// Gives every message of a case a fresh sequence number.
 fn renumber(case: &Case, peer: &mut Peer) -> Vec<u8> {
-    let mut octets = case.octets.clone();
+    let mut bytes = case.bytes.clone();
     let mut start = 0;
-    while let Some(rest) = octets.get_mut(start..).filter(|rest| rest.len() >= 4) {
+    while let Some(rest) = bytes.get_mut(start..).filter(|rest| rest.len() >= 4) {
         let length = 4 + usize::from(u16::from_be_bytes([rest[2], rest[3]]));
         let bundled = rest[0] & 4 == 4;
         let sequence = peer.next_sequence().get().to_be_bytes();
-        if let Some(place) = number(rest) {
+        if let Some(place) = sequence_number(rest) {
             place.copy_from_slice(&sequence[1..]);
         }
         if !bundled {
@@ -73,16 +73,16 @@ fn renumber(case: &Case, peer: &mut Peer) -> Vec<u8> {
         }
         start += length;
     }
-    octets
+    bytes
 }
 
-/// Describes what is wrong with the answers; `None` if they are as expected.
-fn fault(expect: &Value, answers: &[Vec<u8>]) -> Option<String> {
+/// Describes how the answers deviate from the expectation; `None` if they do not.
+fn deviation(expect: &Value, answers: &[Vec<u8>]) -> Option<String> {
     if let Some(any) = expect["any"].as_array() {
-        let faults: Option<Vec<String>> = any.iter().map(|one| fault(one, answers)).collect();
+        let faults: Option<Vec<String>> = any.iter().map(|one| deviation(one, answers)).collect();
         return faults.map(|faults| faults.join("; or "));
     }
-    let types: Vec<u64> = answers.iter().map(|octets| octets[1].into()).collect();
+    let types: Vec<u64> = answers.iter().map(|bytes| bytes[1].into()).collect();
     if let Some(wanted) = expect["answers"].as_array() {
         let wanted: Vec<u64> = wanted.iter().filter_map(Value::as_u64).collect();
         return (types != wanted).then(|| format!("answers {types:?}, expected {wanted:?}"));
@@ -105,8 +105,8 @@ fn fault(expect: &Value, answers: &[Vec<u8>]) -> Option<String> {
         (!fits).then(|| format!("{key} {given:?}, expected {}", expect[key]))
     };
     let number = |ie| {
-        let octets = value(answer, ie)?.iter();
-        Some(octets.fold(0, |number: u64, octet| number << 8 | u64::from(*octet)))
+        let bytes = value(answer, ie)?.iter();
+        Some(bytes.fold(0, |number: u64, byte| number << 8 | u64::from(*byte)))
     };
     let seid = Frame::decode(answer).expect("a message").header.seid;
     let wrong_seid = expect
@@ -118,7 +118,7 @@ fn fault(expect: &Value, answers: &[Vec<u8>]) -> Option<String> {
 }
 
 /// A node with two peers: one that sends bad inputs, and an uninvolved one.
-struct Bench {
+struct Setup {
     live: Running,
     bad: Peer,
     own: Seid,
@@ -127,7 +127,7 @@ struct Bench {
     actors: usize,
 }
 
-impl Bench {
+impl Setup {
     fn start(config: &str) -> Self {
         let live = Running::start(config);
         let mut good = Peer::associated(8, &live.n4);
@@ -152,21 +152,21 @@ impl Bench {
 
     /// Sends a case and returns the answers.
     fn answers(&mut self, case: &Case) -> Vec<Vec<u8>> {
-        let octets = renumber(case, &mut self.bad);
-        self.bad.send(&octets);
+        let bytes = renumber(case, &mut self.bad);
+        self.bad.send(&bytes);
         // The first heartbeat is answered when the case has been read, the others when a session
         // has had its turn.
         self.bad.heartbeat();
         assert_eq!(self.bad.modify(self.own), Cause::REQUEST_ACCEPTED);
         self.bad.heartbeat();
-        let mut answers = self.bad.take_others();
-        if answers.is_empty() && fault(&case.expect, &[]).is_some() {
+        let mut answers = self.bad.take_unread();
+        if answers.is_empty() && deviation(&case.expect, &[]).is_some() {
             answers.extend(self.bad.next());
         } else if answers.is_empty() && case.expect["any"].is_array() {
             // A session that refuses a request has answered by the time it is gone.
             self.count();
             self.bad.heartbeat();
-            answers = self.bad.take_others();
+            answers = self.bad.take_unread();
         }
         answers
     }
@@ -177,14 +177,14 @@ impl Bench {
         let since = Instant::now();
         loop {
             let actors = self.live.actors().len();
-            if actors == self.actors || since.elapsed() > PATIENCE {
+            if actors == self.actors || since.elapsed() > END_TIMEOUT {
                 return actors;
             }
         }
     }
 
     /// Deletes the sessions that a case established.
-    fn clear(&mut self, answers: &[Vec<u8>]) {
+    fn delete_sessions(&mut self, answers: &[Vec<u8>]) {
         for answer in answers {
             if let Some(seid) = f_seid_of(answer) {
                 assert_eq!(self.bad.delete(seid), Cause::REQUEST_ACCEPTED);
@@ -193,7 +193,7 @@ impl Bench {
     }
 
     /// Describes other effects of a case; `None` if there are none.
-    fn harm(&mut self) -> Option<String> {
+    fn side_effects(&mut self) -> Option<String> {
         let causes = (self.bad.modify(self.own), self.good.modify(self.other));
         self.live.assert_unharmed();
         let actors = self.count();
@@ -208,17 +208,17 @@ impl Bench {
 }
 
 #[test]
-fn every_bad_input_is_answered_as_it_should_be_and_harms_nobody() {
+fn bad_inputs_are_answered_as_expected_and_harm_no_session() {
     let cases = cases();
-    let mut bench = Bench::start("");
+    let mut bench = Setup::start("");
     let mut faults = Vec::new();
     for case in &cases {
         let answers = bench.answers(case);
-        bench.clear(&answers);
-        let wrong = fault(&case.expect, &answers).or_else(|| bench.harm());
+        bench.delete_sessions(&answers);
+        let wrong = deviation(&case.expect, &answers).or_else(|| bench.side_effects());
         faults.extend(wrong.map(|wrong| (case.name.as_str(), wrong)));
     }
-    for (name, reason) in EXCUSED {
+    for (name, reason) in KNOWN_DEVIATIONS {
         let found = faults.iter().position(|(case, _)| *case == name);
         let found = found.unwrap_or_else(|| panic!("{name}: holds, so it needs no excuse"));
         let (_, wrong) = faults.remove(found);
@@ -240,16 +240,16 @@ fn every_bad_input_is_answered_as_it_should_be_and_harms_nobody() {
 }
 
 #[test]
-fn bad_inputs_keep_no_memory() {
+fn bad_inputs_leak_no_memory() {
     let cases = cases();
     // Answers are kept for retransmitted requests; with room for only a few of them, memory soon
     // stays constant.
-    let mut bench = Bench::start("[n4.limits]\nresponse_cache = 64");
+    let mut bench = Setup::start("[n4.limits]\nresponse_cache = 64");
     let mut peak = || {
         let round = |_| {
             for case in &cases {
                 let answers = bench.answers(case);
-                bench.clear(&answers);
+                bench.delete_sessions(&answers);
             }
             bench.live.resident()
         };
@@ -260,5 +260,5 @@ fn bad_inputs_keep_no_memory() {
         second * 100 <= first * 102,
         "{first} KiB in the first rounds, {second} KiB in the second"
     );
-    assert_eq!(bench.harm(), None);
+    assert_eq!(bench.side_effects(), None);
 }

@@ -18,11 +18,14 @@ pub(crate) struct Ran {
 
 /// Runs `strowger` with `args` and empty input.
 pub(crate) fn strowger<'a>(args: impl IntoIterator<Item = &'a str>) -> Ran {
-    fed(args, b"")
+    strowger_with_input(args, b"")
 }
 
 /// Runs `strowger` with `args` and `input` on its standard input.
-pub(crate) fn fed<'a>(args: impl IntoIterator<Item = &'a str>, input: &[u8]) -> Ran {
+pub(crate) fn strowger_with_input<'a>(
+    args: impl IntoIterator<Item = &'a str>,
+    input: &[u8],
+) -> Ran {
     run(&mut command(args), input)
 }
 

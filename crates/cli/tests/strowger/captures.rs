@@ -7,7 +7,7 @@ use std::process::Command;
 pub(crate) fn captures() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/pfcp/captures");
     let Ok(files) = folder.read_dir() else {
-        return left_out("captures", &format!("{} is not there", folder.display()));
+        return report_skipped("captures", &format!("{} is not there", folder.display()));
     };
     let mut found: Vec<PathBuf> = files
         .map(|file| file.expect("the folder can be read").path())
@@ -21,16 +21,16 @@ pub(crate) fn captures() -> Vec<PathBuf> {
 }
 
 /// Returns `true` if tshark is installed; otherwise reports the tests that are skipped.
-pub(crate) fn tshark_is_here() -> bool {
+pub(crate) fn has_tshark() -> bool {
     let here = Command::new("tshark").arg("--version").output().is_ok();
     if !here {
-        let _: Vec<()> = left_out("agreement with tshark", "tshark is not installed");
+        let _: Vec<()> = report_skipped("agreement with tshark", "tshark is not installed");
     }
     here
 }
 
 /// Reports a skipped part; fails where nothing may be skipped.
-pub(crate) fn left_out<T>(what: &str, why: &str) -> Vec<T> {
+pub(crate) fn report_skipped<T>(what: &str, why: &str) -> Vec<T> {
     assert!(
         std::env::var_os("CI").is_none_or(|ci| ci != "true"),
         "{what}: {why}"

@@ -7,7 +7,7 @@ use crate::binary::strowger;
 use crate::guarded::Guarded;
 
 #[test]
-fn help_lists_exit_codes_and_the_verbs() {
+fn help_lists_exit_codes_and_verbs() {
     let ran = strowger(["--help"]);
     assert_eq!(ran.code, 0);
     for part in ["Exit codes:", "pfcp", "completions", "STROWGER_LOG"] {
@@ -16,7 +16,7 @@ fn help_lists_exit_codes_and_the_verbs() {
 }
 
 #[test]
-fn version_is_that_of_the_package() {
+fn version_matches_the_package() {
     let ran = strowger(["--version"]);
     assert_eq!(
         ran.out.trim(),
@@ -25,14 +25,14 @@ fn version_is_that_of_the_package() {
 }
 
 #[test]
-fn unknown_verb_is_wrong_usage() {
+fn unknown_verb_is_a_usage_error() {
     let ran = strowger(["dmeo"]);
     assert_eq!(ran.code, 2);
     assert!(ran.err.starts_with("error: "), "{}", ran.err);
 }
 
 #[test]
-fn every_shell_gets_completions() {
+fn completions_exist_for_every_shell() {
     for shell in ["bash", "zsh", "fish"] {
         let ran = strowger(["completions", shell]);
         assert_eq!(ran.code, 0, "{}", ran.err);
@@ -44,7 +44,7 @@ fn every_shell_gets_completions() {
 }
 
 #[test]
-fn reader_that_goes_away_is_no_error() {
+fn closed_output_pipe_is_no_error() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_strowger"));
     command.args(["completions", "bash"]);
     let mut child = Guarded::spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
@@ -58,7 +58,7 @@ fn reader_that_goes_away_is_no_error() {
 }
 
 #[test]
-fn output_off_a_terminal_has_no_colours() {
+fn redirected_output_has_no_colours() {
     let ran = strowger([
         "pfcp",
         "decode",

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::binary::{command, fed, run, strowger};
+use crate::binary::{command, run, strowger, strowger_with_input};
 
 fn path(name: &str) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -11,12 +11,12 @@ fn path(name: &str) -> String {
 }
 
 #[test]
-fn a_component_answers_each_line_and_goes_on_after_a_panic() {
+fn component_answers_each_line_and_continues_after_a_panic() {
     let (wasm, manifest) = (
         path("fixtures/components/counter.wasm"),
         path("components/counter/counter.toml"),
     );
-    let ran = fed(
+    let ran = strowger_with_input(
         ["component", "run", &wasm, "--manifest", &manifest],
         b"a\nb\npanic\nc\n",
     );
@@ -33,8 +33,8 @@ fn a_component_answers_each_line_and_goes_on_after_a_panic() {
 }
 
 #[test]
-fn figures_come_last_with_json() {
-    let ran = fed(
+fn json_output_ends_with_statistics() {
+    let ran = strowger_with_input(
         [
             "component",
             "run",
@@ -53,7 +53,7 @@ fn figures_come_last_with_json() {
 }
 
 #[test]
-fn what_is_not_granted_is_shown_with_what_would_grant_it() {
+fn missing_grants_are_shown_with_the_setting_that_adds_them() {
     let wasm = path("fixtures/components/qos-cap.wasm");
     let ran = strowger(["component", "inspect", &wasm, "--json"]);
     assert_eq!(ran.code, 1, "{}", ran.err);
@@ -132,8 +132,8 @@ const BEYOND_CAPS: [(&str, &str, &str, &str); 9] = [
 ];
 
 #[test]
-fn each_limit_has_a_cap_of_the_node_that_is_named_with_a_hint() {
-    let folder = tempfile::tempdir().expect("a folder of our own");
+fn exceeded_caps_are_named_with_a_hint() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let [manifest, node] = ["it.toml", "node.toml"].map(|name| {
         let path = folder.path().join(name);
         path.to_str().expect("text").to_owned()
@@ -141,8 +141,9 @@ fn each_limit_has_a_cap_of_the_node_that_is_named_with_a_hint() {
     let wasm = path("fixtures/components/counter.wasm");
     let inspect = |asks: &str, caps: &str| {
         let text = format!("[component]\nname = \"counter\"\nfile = {wasm:?}\n{asks}\n");
-        std::fs::write(&manifest, text).expect("it is ours");
-        std::fs::write(&node, format!("[components.caps]\n{caps}\n")).expect("it is ours");
+        std::fs::write(&manifest, text).expect("the file is accessible");
+        std::fs::write(&node, format!("[components.caps]\n{caps}\n"))
+            .expect("the file is accessible");
         strowger(["component", "inspect", &manifest, "--config", &node])
     };
     for (asks, key, says, caps) in BEYOND_CAPS {
@@ -166,11 +167,12 @@ fn each_limit_has_a_cap_of_the_node_that_is_named_with_a_hint() {
 }
 
 #[test]
-fn a_hint_says_what_can_be_done() {
-    let folder = tempfile::tempdir().expect("a folder of our own");
+fn hints_for_foreign_imports_name_a_remedy() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let inspect = |name: &str, text: &str| {
         let place = folder.path().join(name);
-        std::fs::write(&place, wat::parse_str(text).expect("it parses")).expect("it is ours");
+        std::fs::write(&place, wat::parse_str(text).expect("it parses"))
+            .expect("the file is accessible");
         strowger(["component", "inspect", place.to_str().expect("text")])
     };
     let import = |name: &str| format!("(component (import \"{name}\" (instance)))");
@@ -194,7 +196,7 @@ fn a_hint_says_what_can_be_done() {
         "{}",
         ran.err
     );
-    let ran = inspect("core.wasm", SILENT);
+    let ran = inspect("core.wasm", EMPTY_GUEST);
     assert_eq!(ran.code, 2, "{}", ran.err);
     let hint = format!(
         "component build {}",
@@ -212,15 +214,16 @@ fn a_hint_says_what_can_be_done() {
 }
 
 #[test]
-fn a_module_of_any_compiler_becomes_a_component() {
-    let folder = tempfile::tempdir().expect("a folder of our own");
+fn core_module_of_any_compiler_becomes_a_component() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let place = |name: &str| folder.path().join(name).to_str().expect("text").to_owned();
     let (module, component) = (place("core.wasm"), place("it.wasm"));
-    std::fs::write(&module, wat::parse_str(SILENT).expect("it parses")).expect("it is ours");
+    std::fs::write(&module, wat::parse_str(EMPTY_GUEST).expect("it parses"))
+        .expect("the file is accessible");
     let build = ["component", "build", &module, "--out", &component, "--json"];
     let ran = strowger(build);
     assert_eq!(ran.code, 0, "{}", ran.err);
-    let ran = fed(["component", "run", &component, "--json"], b"hello\n");
+    let ran = strowger_with_input(["component", "run", &component, "--json"], b"hello\n");
     assert_eq!(
         (ran.code, &ran.objects()[0]["answer"]),
         (0, &"".into()),
@@ -233,14 +236,14 @@ fn a_module_of_any_compiler_becomes_a_component() {
     let ran = strowger(build.into_iter().chain(["--world", "flat"]));
     assert_eq!(ran.code, 2);
     assert!(ran.err.contains("flat"), "{}", ran.err);
-    std::fs::write(&module, "no module").expect("it is ours");
+    std::fs::write(&module, "no module").expect("the file is accessible");
     let ran = strowger(build);
     assert_eq!(ran.code, 2);
     assert!(ran.err.contains("core.wasm: "), "{}", ran.err);
 }
 
 /// A stub of cargo that has already built: the directory that it is asked for holds the files.
-const CARGO: &str = r#"#!/bin/sh
+const CARGO_STUB: &str = r#"#!/bin/sh
 target="${CARGO_TARGET_DIR:-$PWD/target}"
 case " $* " in
 *" metadata "*)
@@ -254,28 +257,28 @@ esac
 
 #[cfg(unix)]
 #[test]
-fn a_package_is_built_where_the_caller_wants_builds_to_be() {
+fn package_is_built_in_the_target_directory_of_the_caller() {
     use std::os::unix::fs::PermissionsExt;
 
-    let folder = tempfile::tempdir().expect("a folder of our own");
-    let folder = folder.path().canonicalize().expect("it is there");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = folder.path().canonicalize().expect("it exists");
     let write = |name: &str, text: &[u8]| {
         let place = folder.join(name);
-        std::fs::create_dir_all(place.parent().expect("inside")).expect("it is ours");
-        std::fs::write(&place, text).expect("it is ours");
+        std::fs::create_dir_all(place.parent().expect("inside")).expect("the file is accessible");
+        std::fs::write(&place, text).expect("the file is accessible");
         place
     };
     let module = wat::parse_str("(module)").expect("it parses");
     write("package/core.wasm", &module);
     write("package/Cargo.toml", b"");
     let programs = [
-        write("bin/cargo", CARGO.as_bytes()),
+        write("bin/cargo", CARGO_STUB.as_bytes()),
         // A stub of rustc that has every target.
         write("bin/rustc", b"#!/bin/sh\necho /\n"),
     ];
     for program in &programs {
         let all = std::fs::Permissions::from_mode(0o755);
-        std::fs::set_permissions(program, all).expect("it is ours");
+        std::fs::set_permissions(program, all).expect("the file is accessible");
     }
     let path = std::env::var("PATH").unwrap_or_default();
     let path = format!("{}:{path}", folder.join("bin").display());
@@ -293,7 +296,7 @@ fn a_package_is_built_where_the_caller_wants_builds_to_be() {
 }
 
 /// Does nothing, successfully: every result is at address 16, where all bytes are 0.
-const SILENT: &str = r#"(module
+const EMPTY_GUEST: &str = r#"(module
   (memory (export "memory") 1)
   (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32) (i32.const 1024))
   (func (export "strowger:component/actor@0.1.0#init")
@@ -304,10 +307,11 @@ const SILENT: &str = r#"(module
   (func (export "strowger:component/actor@0.1.0#health") (result i32) (i32.const 16)))"#;
 
 #[test]
-fn a_bad_manifest_is_shown_with_its_place() {
-    let folder = tempfile::tempdir().expect("a folder of our own");
+fn manifest_error_is_shown_with_its_position() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("bad.toml");
-    std::fs::write(&file, "[component]\nname = \"a\"\n[limits]\nmemroy = 1\n").expect("it is ours");
+    std::fs::write(&file, "[component]\nname = \"a\"\n[limits]\nmemroy = 1\n")
+        .expect("the file is accessible");
     let ran = strowger(["component", "inspect", file.to_str().expect("text")]);
     assert_eq!(ran.code, 2);
     assert!(
@@ -318,8 +322,8 @@ fn a_bad_manifest_is_shown_with_its_place() {
 }
 
 #[test]
-fn a_new_package_has_a_manifest_that_can_be_read() {
-    let folder = tempfile::tempdir().expect("a folder of our own");
+fn new_package_has_a_valid_manifest() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let made = folder.path().join("hello");
     let made = made.to_str().expect("text");
     let ran = strowger(["component", "new", made]);
@@ -346,8 +350,8 @@ fn metadata(folder: &Path, more: &[&str]) -> std::process::Output {
 }
 
 #[test]
-fn a_new_package_needs_no_clone_and_no_repository() {
-    let folder = tempfile::tempdir().expect("a folder of our own");
+fn new_package_builds_without_a_clone_of_the_repository() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let mut new = command(["component", "new", "hello"]);
     let ran = run(new.current_dir(&folder), b"");
     assert_eq!(ran.code, 0, "{}", ran.err);
@@ -383,8 +387,8 @@ fn a_new_package_needs_no_clone_and_no_repository() {
 }
 
 #[test]
-fn the_guests_are_read_without_what_is_around_them() {
-    let folder = tempfile::tempdir().expect("a folder of our own");
+fn guest_packages_resolve_outside_the_repository() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let copy = folder.path().join("components");
     let copied = std::process::Command::new("cp")
         .args(["-R", &path("components")])
@@ -404,7 +408,7 @@ fn the_guests_are_read_without_what_is_around_them() {
         .nth(1)
         .and_then(|rest| rest.split('"').next());
     let read = copy.join("sdk").join(read.expect("the contract"));
-    let read = read.canonicalize().expect("it is there");
-    let copy = copy.canonicalize().expect("it is there");
+    let read = read.canonicalize().expect("it exists");
+    let copy = copy.canonicalize().expect("it exists");
     assert!(read.starts_with(&copy), "{read:?}");
 }

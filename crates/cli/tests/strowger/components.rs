@@ -13,7 +13,7 @@ use strowger_gateway::client::Client as Control;
 use strowger_pfcp::ie::{Cause, CreateQer, GateStatus, Mbr};
 use strowger_pfcp_node::{Client, ClientConfig, ClientError, Session, SessionRules};
 
-use crate::binary::{fed, run, strowger};
+use crate::binary::{run, strowger, strowger_with_input};
 use crate::metrics::{LISTEN, get};
 use crate::running::Running;
 
@@ -29,10 +29,11 @@ struct Manifest {
 
 impl Manifest {
     fn of(fixture: &str, more: &str) -> Self {
-        let folder = tempfile::tempdir().expect("a folder of our own");
+        let folder = tempfile::tempdir().expect("a temporary folder");
         let file = root().join(format!("fixtures/components/{fixture}.wasm"));
-        let text = format!("[component]\nname = {fixture:?}\nfile = {file:?}\n{LONG}\n{more}\n");
-        fs::write(folder.path().join("it.toml"), text).expect("the folder is ours");
+        let text =
+            format!("[component]\nname = {fixture:?}\nfile = {file:?}\n{LONG_DEADLINES}\n{more}\n");
+        fs::write(folder.path().join("it.toml"), text).expect("the folder is writable");
         Self { folder }
     }
 
@@ -43,9 +44,9 @@ impl Manifest {
 }
 
 /// Long deadlines, so that a busy machine causes no fault of a component.
-const LONG: &str = "[limits]\ndeadline = \"1s\"\ninit = \"5s\"";
+const LONG_DEADLINES: &str = "[limits]\ndeadline = \"1s\"\ninit = \"5s\"";
 
-const STATE: &str = "[state]\nmode = \"snapshot\"";
+const SNAPSHOT_STATE: &str = "[state]\nmode = \"snapshot\"";
 
 fn configured(manifest: &Manifest, more: &str) -> String {
     format!("[[component]]\nmanifest = {:?}\n{more}\n", manifest.path())
@@ -66,7 +67,7 @@ fn answer(node: &Running, to: &str, payload: &str) -> String {
 }
 
 #[test]
-fn a_configured_component_runs_on_the_tree_and_answers_those_outside() {
+fn configured_component_runs_in_the_tree_and_answers_clients() {
     let echo = Manifest::of("echo", "");
     let node = Running::start(&configured(&echo, "expose = true"));
     let tree = node.ask(["tree", "/components"]).out;
@@ -93,7 +94,7 @@ fn a_configured_component_runs_on_the_tree_and_answers_those_outside() {
 }
 
 #[test]
-fn a_text_keeps_its_lines_on_the_way_through_a_pipe() {
+fn piped_text_keeps_its_lines() {
     let echo = Manifest::of("echo", "");
     let node = Running::start(&configured(&echo, "expose = true"));
     let payload = r#""a\nb\tc\u001b[2Jd\r\n""#;
@@ -125,7 +126,7 @@ fn with_instances(instances: usize, manifests: &[Manifest; 2]) -> String {
 }
 
 /// The number that a hint suggests after `components.instances = `.
-fn said_to_fit(errors: &str) -> usize {
+fn suggested_instances(errors: &str) -> usize {
     let hint = errors.split("`components.instances = ").nth(1);
     let number = hint.and_then(|hint| hint.split('`').next());
     let number = number.and_then(|number| number.parse().ok());
@@ -133,14 +134,14 @@ fn said_to_fit(errors: &str) -> usize {
 }
 
 #[test]
-fn instances_that_pass_a_check_load_on_every_engine() {
+fn checked_instances_fit_on_every_engine() {
     let manifests = two_engines();
-    let place = tempfile::tempdir().expect("a folder of our own");
+    let place = tempfile::tempdir().expect("a temporary folder");
     let file = place.path().join("node.toml");
     let path = file.to_str().expect("text");
     for instances in [20_000, 10_000, 1000] {
         let mut config = with_instances(instances, &manifests);
-        fs::write(&file, &config).expect("the folder is ours");
+        fs::write(&file, &config).expect("the folder is writable");
         let ran = strowger(["check", path]);
         if ran.code != 0 {
             // A refusal contains numbers, and the number that it suggests does fit.
@@ -148,8 +149,8 @@ fn instances_that_pass_a_check_load_on_every_engine() {
             let asked = format!("{instances} instances");
             assert!(ran.err.contains(&asked), "{}", ran.err);
             assert!(instances > 1000, "the defaults fit everywhere: {}", ran.err);
-            config = with_instances(said_to_fit(&ran.err), &manifests);
-            fs::write(&file, &config).expect("the folder is ours");
+            config = with_instances(suggested_instances(&ran.err), &manifests);
+            fs::write(&file, &config).expect("the folder is writable");
             let ran = strowger(["check", path]);
             assert_eq!(ran.code, 0, "{}", ran.err);
         }
@@ -162,9 +163,9 @@ fn instances_that_pass_a_check_load_on_every_engine() {
 }
 
 #[test]
-fn a_limit_of_the_address_space_is_told_before_anything_is_loaded() {
+fn address_space_limit_is_reported_before_loading() {
     let manifests = two_engines();
-    let place = tempfile::tempdir().expect("a folder of our own");
+    let place = tempfile::tempdir().expect("a temporary folder");
     let file = place.path().join("node.toml");
     let path = file.to_str().expect("text");
     // 16 GiB, of which only address space is used.
@@ -172,7 +173,7 @@ fn a_limit_of_the_address_space_is_told_before_anything_is_loaded() {
         let config = with_instances(instances, &manifests);
         let config = config.replace("instances", "waiting = 1\ninstances");
         let config = format!("[tools.programs]\nresidents = 1\n{config}");
-        fs::write(&file, config).expect("the folder is ours");
+        fs::write(&file, config).expect("the folder is writable");
         let shell = ["-c", "ulimit -v 16777216 && exec \"$@\"", "sh"];
         let mut command = Command::new("sh");
         command.args(shell).arg(env!("CARGO_BIN_EXE_strowger"));
@@ -183,14 +184,14 @@ fn a_limit_of_the_address_space_is_told_before_anything_is_loaded() {
     for said in ["1000 instances", "in 2 pools", "GiB", "ulimit -v"] {
         assert!(ran.err.contains(said), "{said}: {}", ran.err);
     }
-    let fits = said_to_fit(&ran.err);
+    let fits = suggested_instances(&ran.err);
     assert!((2..1000).contains(&fits), "{}", ran.err);
     let ran = check(fits);
     assert_eq!(ran.code, 0, "{}", ran.err);
 }
 
 #[test]
-fn what_is_not_exposed_is_reached_by_nobody_outside() {
+fn unexposed_component_is_unreachable_for_clients() {
     let echo = Manifest::of("echo", "");
     let node = Running::start(&configured(&echo, ""));
     let ran = node.ask(["ask", "components/echo", "\"hello\""]);
@@ -200,14 +201,14 @@ fn what_is_not_exposed_is_reached_by_nobody_outside() {
 }
 
 #[test]
-fn a_component_is_deployed_upgraded_rolled_back_and_removed() {
+fn component_is_deployed_upgraded_rolled_back_and_removed() {
     let node = Running::start("");
     assert!(
         node.ask(["component", "list"])
             .out
             .contains("no components")
     );
-    let counter = Manifest::of("counter", STATE);
+    let counter = Manifest::of("counter", SNAPSHOT_STATE);
     let ran = node.ask(["component", "deploy", &counter.path(), "--expose"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert!(ran.out.contains("@(components/counter)"), "{}", ran.out);
@@ -257,8 +258,8 @@ fn a_component_is_deployed_upgraded_rolled_back_and_removed() {
 }
 
 #[test]
-fn a_version_that_cannot_be_loaded_or_started_leaves_the_one_that_runs() {
-    let counter = Manifest::of("counter", STATE);
+fn failed_upgrade_keeps_the_running_version() {
+    let counter = Manifest::of("counter", SNAPSHOT_STATE);
     let node = Running::start(&configured(&counter, "expose = true"));
     assert_eq!(answer(&node, "components/counter", "\"x\""), "1");
     let unheard = Manifest::of("relay", "");
@@ -289,7 +290,7 @@ fn a_version_that_cannot_be_loaded_or_started_leaves_the_one_that_runs() {
 }
 
 #[test]
-fn what_the_node_says_goes_before_the_manifest() {
+fn node_configuration_overrides_the_manifest() {
     let echo = Manifest::of("echo", "");
     let relay = Manifest::of(
         "relay",
@@ -309,7 +310,7 @@ fn what_the_node_says_goes_before_the_manifest() {
 }
 
 #[test]
-fn a_component_reaches_what_the_node_exposes_and_no_more() {
+fn component_reaches_only_exposed_actors() {
     let node = Running::start("[gateway]\nconformance = true\n");
     let to = |message: &str| {
         let grant = "[grant]\nrequest = [\"conformance/echo#*\"]\n[config]\n";
@@ -341,7 +342,7 @@ fn a_component_reaches_what_the_node_exposes_and_no_more() {
 }
 
 /// Publishes every message that it receives on the topic `news`.
-const HERALD: &str = r#"(module
+const PUBLISHER: &str = r#"(module
   (import "strowger:component/messaging@0.1.0" "topic" (func $topic (param i32 i32 i32)))
   (import "strowger:component/messaging@0.1.0" "publish"
     (func $publish (param i64 i32 i32 i32)))
@@ -360,18 +361,19 @@ const HERALD: &str = r#"(module
   (func (export "strowger:component/actor@0.1.0#health") (result i32) (i32.const 16)))"#;
 
 #[test]
-fn what_a_component_publishes_is_read_outside() {
-    let folder = tempfile::tempdir().expect("a folder of our own");
+fn published_events_reach_clients() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let place = |name: &str| folder.path().join(name).to_str().expect("text").to_owned();
     let (module, component, manifest) = (place("core.wasm"), place("it.wasm"), place("it.toml"));
-    fs::write(&module, wat::parse_str(HERALD).expect("it parses")).expect("it is ours");
+    fs::write(&module, wat::parse_str(PUBLISHER).expect("it parses"))
+        .expect("the file is accessible");
     let built = strowger(["component", "build", &module, "--out", &component]);
     assert_eq!(built.code, 0, "{}", built.err);
     let text = format!(
-        "[component]\nname = \"herald\"\nfile = \"it.wasm\"\n{LONG}\n\
+        "[component]\nname = \"herald\"\nfile = \"it.wasm\"\n{LONG_DEADLINES}\n\
          [grant]\npublish = [\"news\"]\n"
     );
-    fs::write(&manifest, text).expect("it is ours");
+    fs::write(&manifest, text).expect("the file is accessible");
     let config = format!(
         "[components]\ntopics = [\"news\"]\n\
          [[component]]\nmanifest = {manifest:?}\nexpose = true\n"
@@ -393,8 +395,8 @@ fn what_a_component_publishes_is_read_outside() {
 }
 
 #[test]
-fn what_was_compiled_is_found_at_the_next_start_in_a_folder_of_the_node_alone() {
-    let place = tempfile::tempdir().expect("a folder of our own");
+fn compiled_code_is_reused_from_a_private_cache_directory() {
+    let place = tempfile::tempdir().expect("a temporary folder");
     let folder = place.path().join("compiled");
     let echo = Manifest::of("echo", "");
     let config = format!(
@@ -411,9 +413,10 @@ fn what_was_compiled_is_found_at_the_next_start_in_a_folder_of_the_node_alone() 
     assert!(compiles());
     assert!(!compiles());
     // Anyone who may write to this directory could make the node run code.
-    fs::set_permissions(&folder, fs::Permissions::from_mode(0o770)).expect("it is ours");
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o770))
+        .expect("the file is accessible");
     let file = place.path().join("node.toml");
-    fs::write(&file, &config).expect("the folder is ours");
+    fs::write(&file, &config).expect("the folder is writable");
     let file = file.to_str().expect("text");
     let socket = place.path().join("control.sock");
     let socket = socket.to_str().expect("text");
@@ -424,7 +427,7 @@ fn what_was_compiled_is_found_at_the_next_start_in_a_folder_of_the_node_alone() 
 }
 
 #[test]
-fn one_that_fails_too_often_is_seen_in_quarantine_and_deployed_again() {
+fn quarantined_component_is_shown_and_can_be_deployed_again() {
     let rule = "[restart]\nintensity = 0";
     let counter = Manifest::of("counter", rule);
     let node = Running::start(&configured(&counter, "expose = true"));
@@ -462,7 +465,7 @@ fn rules(number: u8, network: &str) -> SessionRules {
 }
 
 #[tokio::test]
-async fn a_component_decides_about_sessions() {
+async fn policy_component_decides_about_sessions() {
     let caps = "[config.internet]\nuplink = 50000\ndownlink = 200000";
     let policy = Manifest::of("qos-cap", caps);
     let asked = "[n4.policy]\nkind = \"component\"\ncomponent = \"qos-cap\"\nbudget = \"10s\"\n";
@@ -486,7 +489,7 @@ async fn a_component_decides_about_sessions() {
     let refused = association.establish(rules(2, "elsewhere")).await;
     assert_eq!(cause(refused), Cause::REQUEST_REJECTED);
     assert_eq!(row(&node, "qos-cap")["refused"], 1);
-    // Without the component nobody answers, and by default that means a refusal.
+    // Without the component there is no answer, which by default means a refusal.
     assert_eq!(node.ask(["component", "remove", "qos-cap"]).code, 0);
     let denied = association.establish(rules(3, "internet")).await;
     assert_eq!(cause(denied), Cause::SYSTEM_FAILURE);
@@ -494,18 +497,18 @@ async fn a_component_decides_about_sessions() {
 }
 
 #[test]
-fn a_policy_that_is_not_there_is_said_before_the_node_starts() {
+fn missing_policy_component_is_reported_before_the_start() {
     let text = "[n4.policy]\nkind = \"component\"\ncomponent = \"nobody\"\n";
-    let check = fed(["check", "-"], text.as_bytes());
+    let check = strowger_with_input(["check", "-"], text.as_bytes());
     assert_eq!(check.code, 2, "{}", check.err);
     assert!(
         check.err.contains("there is no such component"),
         "{}",
         check.err
     );
-    let unread = fed(["check", "-"], b"[n4.policy]\nuplink = 5\n");
+    let unread = strowger_with_input(["check", "-"], b"[n4.policy]\nuplink = 5\n");
     assert!(unread.err.contains("only \"qos-cap\""), "{}", unread.err);
-    let nobody = fed(["check", "-"], b"[n4.policy]\nkind = \"component\"\n");
+    let nobody = strowger_with_input(["check", "-"], b"[n4.policy]\nkind = \"component\"\n");
     assert!(
         nobody.err.contains("`policy.component` is missing"),
         "{}",
@@ -514,9 +517,9 @@ fn a_policy_that_is_not_there_is_said_before_the_node_starts() {
 }
 
 #[test]
-fn check_loads_components_and_says_what_is_wrong_with_them() {
-    let check = |text: &str| fed(["check", "-"], text.as_bytes());
-    let counter = Manifest::of("counter", STATE);
+fn check_loads_components_and_reports_their_errors() {
+    let check = |text: &str| strowger_with_input(["check", "-"], text.as_bytes());
+    let counter = Manifest::of("counter", SNAPSHOT_STATE);
     let ran = check(&configured(&counter, ""));
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert!(ran.out.contains("components: counter"), "{}", ran.out);
@@ -546,9 +549,9 @@ fn check_loads_components_and_says_what_is_wrong_with_them() {
         assert!(ran.code != 0, "{text}: {}", ran.out);
         assert!(ran.err.contains(says), "{text}: {}", ran.err);
     }
-    let node = tempfile::tempdir().expect("a folder of our own");
+    let node = tempfile::tempdir().expect("a temporary folder");
     let file = node.path().join("node.toml");
-    fs::write(&file, "[[component]]\nmanifest = \"none.toml\"\n").expect("it is ours");
+    fs::write(&file, "[[component]]\nmanifest = \"none.toml\"\n").expect("the file is accessible");
     let ran = strowger([
         "run",
         "--port",
@@ -570,7 +573,7 @@ fn check_loads_components_and_says_what_is_wrong_with_them() {
 }
 
 #[tokio::test]
-async fn methods_say_which_parameter_is_wrong() {
+async fn methods_name_the_invalid_parameter() {
     let node = Running::start("");
     let mut client = Control::connect(&node.control).await.expect("it listens");
     for (method, params, says) in [

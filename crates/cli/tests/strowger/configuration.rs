@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use crate::binary::{fed, strowger};
+use crate::binary::{strowger, strowger_with_input};
 
 #[test]
-fn what_init_writes_check_takes() {
-    let folder = tempfile::tempdir().expect("a folder of our own");
+fn check_accepts_the_output_of_init() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("node.toml");
     let name = file.to_str().expect("text");
     let ran = strowger(["init", name]);
@@ -17,27 +17,30 @@ fn what_init_writes_check_takes() {
     let object = strowger(["check", name, "--json"]).last_object();
     assert_eq!(object["ok"], true);
     let printed = strowger(["init", "-"]).out;
-    assert_eq!(printed, fs::read_to_string(&file).expect("it is there"));
-    assert_eq!(fed(["check", "-"], printed.as_bytes()).code, 0);
+    assert_eq!(printed, fs::read_to_string(&file).expect("it exists"));
+    assert_eq!(
+        strowger_with_input(["check", "-"], printed.as_bytes()).code,
+        0
+    );
 }
 
 #[test]
-fn init_replaces_no_file_unless_told_to() {
-    let folder = tempfile::tempdir().expect("a folder of our own");
+fn init_overwrites_a_file_only_with_force() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("node.toml");
-    fs::write(&file, "mine").expect("the folder is ours");
+    fs::write(&file, "mine").expect("the folder is writable");
     let name = file.to_str().expect("text");
     let ran = strowger(["init", name]);
     assert_eq!(ran.code, 3);
     assert!(ran.err.contains("hint: "), "{}", ran.err);
-    assert_eq!(fs::read_to_string(&file).expect("it is there"), "mine");
+    assert_eq!(fs::read_to_string(&file).expect("it exists"), "mine");
     assert_eq!(strowger(["init", "--force", name]).code, 0);
     assert_eq!(strowger(["check", name]).code, 0);
 }
 
 #[test]
-fn check_shows_the_place() {
-    let ran = fed(["check", "-"], b"[n4]\nlisen = []\n");
+fn check_shows_the_position_of_an_error() {
+    let ran = strowger_with_input(["check", "-"], b"[n4]\nlisen = []\n");
     assert_eq!(ran.code, 2);
     assert!(
         ran.err
@@ -63,7 +66,7 @@ fn run_refuses_what_check_refuses() {
 }
 
 #[test]
-fn a_time_is_written_in_one_way_everywhere() {
+fn durations_have_one_syntax_everywhere() {
     let sections = [
         ("[node]", "shutdown"),
         ("[n4.timers]", "t1"),
@@ -82,12 +85,12 @@ fn a_time_is_written_in_one_way_everywhere() {
             "1.5",
         ] {
             let text = format!("{section}\n{key} = {time}\n");
-            let ran = fed(["check", "-"], text.as_bytes());
+            let ran = strowger_with_input(["check", "-"], text.as_bytes());
             assert_eq!(ran.code, 0, "{text}{}", ran.err);
         }
         for time in ["soon", "1,5s", "10 s", "-1s", "10d", ""] {
             let text = format!("{section}\n{key} = \"{time}\"\n");
-            let ran = fed(["check", "-"], text.as_bytes());
+            let ran = strowger_with_input(["check", "-"], text.as_bytes());
             assert_eq!(ran.code, 2, "{text}");
             let said = format!("invalid duration \"{time}\": expected a number and a unit");
             assert!(ran.err.contains(&said), "{}", ran.err);
@@ -99,7 +102,7 @@ fn a_time_is_written_in_one_way_everywhere() {
 }
 
 #[test]
-fn a_size_is_written_in_one_way_everywhere() {
+fn sizes_have_one_syntax_everywhere() {
     let sections = [
         ("[control]", "frame"),
         ("[gateway]", "memory"),
@@ -114,7 +117,7 @@ fn a_size_is_written_in_one_way_everywhere() {
     for (section, key) in sections {
         for size in ["4194304", "\"4194304\"", "\"4096KiB\"", "\"4MiB\""] {
             let text = format!("{section}\n{key} = {size}\n");
-            let ran = fed(["check", "-"], text.as_bytes());
+            let ran = strowger_with_input(["check", "-"], text.as_bytes());
             assert_eq!(ran.code, 0, "{text}{}", ran.err);
         }
         for size in [
@@ -126,7 +129,7 @@ fn a_size_is_written_in_one_way_everywhere() {
             "\"\"",
         ] {
             let text = format!("{section}\n{key} = {size}\n");
-            let ran = fed(["check", "-"], text.as_bytes());
+            let ran = strowger_with_input(["check", "-"], text.as_bytes());
             assert_eq!(ran.code, 2, "{text}");
             let value = size.trim_matches('"');
             let said = format!("invalid size \"{value}\": expected a whole number of bytes");
@@ -139,10 +142,10 @@ fn a_size_is_written_in_one_way_everywhere() {
 }
 
 #[test]
-fn named_peers_are_checked_with_their_place() {
+fn invalid_peer_is_shown_with_its_position() {
     let check = |address: &str| {
         let text = format!("[n4.peer.named]\n\"smf.lab\" = [\"{address}\"]\n");
-        fed(["check", "-"], text.as_bytes())
+        strowger_with_input(["check", "-"], text.as_bytes())
     };
     let ran = check("127.0.0.4");
     assert_eq!(ran.code, 0, "{}", ran.err);
@@ -155,7 +158,7 @@ fn named_peers_are_checked_with_their_place() {
 
 /// The configurations shown in the documentation are accepted.
 #[test]
-fn configurations_of_the_pages_are_right() {
+fn documented_configurations_are_valid() {
     for page in ["n4-node.md", "peers.md"] {
         let path = format!("{}/../../docs/{page}", env!("CARGO_MANIFEST_DIR"));
         let text = fs::read_to_string(path).expect("the page is there");
@@ -168,7 +171,7 @@ fn configurations_of_the_pages_are_right() {
                 true => "",
                 false => "[n4]\npeers = [\"0.0.0.0/0\"]\n",
             };
-            let ran = fed(["check", "-"], format!("{peers}{block}").as_bytes());
+            let ran = strowger_with_input(["check", "-"], format!("{peers}{block}").as_bytes());
             assert_eq!(ran.code, 0, "{page}: {block}{}", ran.err);
             checked += 1;
         }

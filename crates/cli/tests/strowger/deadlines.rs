@@ -28,7 +28,7 @@ fn guest(init: &str, more: &str) -> String {
 }
 
 /// A guest with so much code that its compilation takes seconds. No two guests are the same.
-fn long(number: usize) -> String {
+fn slow_guest(number: usize) -> String {
     let mut more = String::new();
     for function in 0..300 {
         let _ = write!(
@@ -52,14 +52,14 @@ fn long(number: usize) -> String {
 
 /// A manifest of a guest, in a folder of its own.
 fn manifest(text: &str) -> (TempDir, String) {
-    let folder = tempfile::tempdir().expect("a folder of our own");
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let place = |name: &str| folder.path().join(name).to_str().expect("text").to_owned();
     let (module, component) = (place("core.wasm"), place("it.wasm"));
-    fs::write(&module, wat::parse_str(text).expect("it parses")).expect("it is ours");
+    fs::write(&module, wat::parse_str(text).expect("it parses")).expect("the file is accessible");
     let built = strowger(["component", "build", &module, "--out", &component]);
     assert_eq!(built.code, 0, "{}", built.err);
     let text = "[component]\nname = \"it\"\nfile = \"it.wasm\"\n[limits]\ninit = \"60s\"\n";
-    fs::write(place("it.toml"), text).expect("it is ours");
+    fs::write(place("it.toml"), text).expect("the file is accessible");
     let manifest = place("it.toml");
     (folder, manifest)
 }
@@ -78,9 +78,9 @@ fn is_listed(node: &Running) -> bool {
 }
 
 #[test]
-fn at_its_deadline_a_deployment_is_cancelled_and_says_so() {
+fn deployment_is_cancelled_at_its_deadline() {
     let node = Running::start(CAPS);
-    let (_folder, manifest) = manifest(&long(1));
+    let (_folder, manifest) = manifest(&slow_guest(1));
     let ran = deploy(&node, &manifest, &["--deadline", "100ms"]);
     assert_eq!((ran.code, ran.out.as_str()), (3, ""), "{}", ran.err);
     assert!(
@@ -108,7 +108,7 @@ fn at_its_deadline_a_deployment_is_cancelled_and_says_so() {
     );
     assert!(is_listed(&node));
     // The same for an upgrade: the previous version stays in service.
-    let (_folder, next) = self::manifest(&long(2));
+    let (_folder, next) = self::manifest(&slow_guest(2));
     let before = ran.last_object()["sha256"].clone();
     let ran = node.ask(["component", "upgrade", &next, "--deadline", "100ms"]);
     assert_eq!(ran.code, 3, "{}", ran.err);
@@ -123,9 +123,9 @@ fn at_its_deadline_a_deployment_is_cancelled_and_says_so() {
 }
 
 #[test]
-fn a_long_compilation_is_shown_where_it_is_wanted() {
+fn progress_of_a_compilation_is_shown_on_request() {
     let node = Running::start(CAPS);
-    let (_folder, manifest) = manifest(&long(3));
+    let (_folder, manifest) = manifest(&slow_guest(3));
     let ran = deploy(&node, &manifest, &["--progress"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert!(
@@ -143,9 +143,9 @@ fn a_long_compilation_is_shown_where_it_is_wanted() {
 }
 
 #[test]
-fn who_interrupts_a_deployment_cancels_it() {
+fn interrupting_a_deployment_cancels_it() {
     let node = Running::start(CAPS);
-    let (_folder, manifest) = manifest(&long(4));
+    let (_folder, manifest) = manifest(&slow_guest(4));
     let mut command = Command::new(env!("CARGO_BIN_EXE_strowger"));
     command.args(["component", "deploy", &manifest, "--progress"]);
     command
@@ -177,7 +177,7 @@ fn who_interrupts_a_deployment_cancels_it() {
 }
 
 #[test]
-fn what_has_begun_to_start_goes_on_and_is_said_to() {
+fn starting_deployment_continues_and_says_so() {
     let node = Running::start(CAPS);
     // Seconds of processor time.
     let init = "(loop $again

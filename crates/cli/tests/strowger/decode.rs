@@ -1,6 +1,6 @@
 //! `strowger pfcp decode`.
 
-use crate::binary::{fed, strowger};
+use crate::binary::{strowger, strowger_with_input};
 use crate::captures::captures;
 
 const HEARTBEAT: &str = "2001000c00000100006000040a0b0c0d";
@@ -10,8 +10,8 @@ fn hex_and_standard_input_are_read() {
     let spaced = "# a comment\n\n20 01 00 0c 00 00 01 00 00 60 00 04 0a 0b 0c 0d\n";
     for ran in [
         strowger(["pfcp", "decode", "--hex", HEARTBEAT]),
-        fed(["pfcp", "decode", "-"], HEARTBEAT.as_bytes()),
-        fed(["pfcp", "decode", "-"], spaced.as_bytes()),
+        strowger_with_input(["pfcp", "decode", "-"], HEARTBEAT.as_bytes()),
+        strowger_with_input(["pfcp", "decode", "-"], spaced.as_bytes()),
     ] {
         assert_eq!(ran.code, 0, "{}", ran.err);
         assert!(ran.out.contains("Heartbeat Request"), "{}", ran.out);
@@ -19,7 +19,7 @@ fn hex_and_standard_input_are_read() {
 }
 
 #[test]
-fn wrong_hex_is_input_that_cannot_be_understood() {
+fn invalid_hex_is_an_input_error() {
     let ran = strowger(["pfcp", "decode", "--hex", "20x1"]);
     assert_eq!(ran.code, 2);
     assert!(
@@ -31,7 +31,7 @@ fn wrong_hex_is_input_that_cannot_be_understood() {
 }
 
 #[test]
-fn missing_file_is_something_outside() {
+fn missing_file_is_an_environment_error() {
     let ran = strowger(["pfcp", "decode", "no-such-file.pcap"]);
     assert_eq!(ran.code, 3);
     assert!(
@@ -42,15 +42,15 @@ fn missing_file_is_something_outside() {
 }
 
 #[test]
-fn octets_of_one_message_are_read_as_they_stand() {
-    let octets = [0x20, 1, 0, 12, 0, 0, 1, 0, 0, 96, 0, 4, 10, 11, 12, 13];
-    let ran = fed(["pfcp", "decode", "-"], &octets);
+fn raw_bytes_of_a_message_are_read() {
+    let bytes = [0x20, 1, 0, 12, 0, 0, 1, 0, 0, 96, 0, 4, 10, 11, 12, 13];
+    let ran = strowger_with_input(["pfcp", "decode", "-"], &bytes);
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert!(ran.out.contains("Heartbeat Request"), "{}", ran.out);
 }
 
 #[test]
-fn check_ends_with_its_counts() {
+fn check_ends_with_counts() {
     let ran = strowger(["pfcp", "decode", "--check", "--json", "--hex", "40010004"]);
     assert_eq!(ran.code, 1);
     assert_eq!(ran.last_object()["errors"], 1);
@@ -58,7 +58,7 @@ fn check_ends_with_its_counts() {
 }
 
 #[test]
-fn captures_of_others_decode_whole_and_encode_to_themselves() {
+fn captures_decode_completely_and_encode_identically() {
     for capture in captures() {
         let path = capture.to_str().expect("the path is text");
         let ran = strowger(["pfcp", "decode", path, "--check", "--json"]);
@@ -87,7 +87,7 @@ fn text_shows_elements_as_a_tree() {
 }
 
 #[test]
-fn messages_of_one_datagram_are_told_apart() {
+fn bundled_messages_are_separated() {
     let bundle = format!("24{}{HEARTBEAT}", &HEARTBEAT[2..]);
     let ran = strowger(["pfcp", "decode", "--json", "--hex", &bundle]);
     let follows: Vec<bool> = ran
@@ -99,17 +99,17 @@ fn messages_of_one_datagram_are_told_apart() {
 }
 
 /// An establishment, its response, a modification of the session and a deletion of another.
-const CALL: &str = "\
+const ONE_SESSION: &str = "\
 213200260000000000000000000001000039000d0200000000000000017f000002003c0005007f000002\n\
 2133002b00000000000000010000010000130001010039000d02000000000000002a7f000001003c0005007f000001\n\
 2134000c000000000000002a00000200\n\
 2136000c000000000000002b00000300\n";
 
 #[test]
-fn a_session_is_all_that_was_said_about_it() {
-    let ran = fed(
+fn session_filter_selects_all_messages_of_a_session() {
+    let ran = strowger_with_input(
         ["pfcp", "decode", "-", "--session", "0x2a", "--json"],
-        CALL.as_bytes(),
+        ONE_SESSION.as_bytes(),
     );
     assert_eq!(ran.code, 0, "{} {}", ran.out, ran.err);
     let names: Vec<_> = ran
@@ -121,10 +121,10 @@ fn a_session_is_all_that_was_said_about_it() {
 }
 
 #[test]
-fn a_ladder_shows_who_said_what() {
-    let ran = fed(
+fn ladder_shows_senders_and_messages() {
+    let ran = strowger_with_input(
         ["pfcp", "decode", "-", "--ladder", "--session", "1"],
-        CALL.as_bytes(),
+        ONE_SESSION.as_bytes(),
     );
     assert_eq!(ran.code, 0, "{} {}", ran.out, ran.err);
     assert!(
@@ -137,7 +137,7 @@ fn a_ladder_shows_who_said_what() {
 }
 
 #[test]
-fn a_filter_that_leaves_nothing_says_so() {
+fn filter_without_matches_is_reported() {
     let ran = strowger([
         "pfcp",
         "decode",

@@ -8,13 +8,13 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::binary::strowger;
-use crate::captures::tshark_is_here;
+use crate::captures::has_tshark;
 use crate::demo_process::Demo;
 use crate::guarded::{self, Guarded};
 use crate::running::Running;
 
 #[test]
-fn demo_ends_with_the_sessions_that_were_asked_for() {
+fn demo_holds_the_requested_sessions() {
     let mut demo = Demo::start(&["--for", "3s", "--rate", "500", "--sessions", "100"]);
     let (code, last) = demo.ended();
     assert_eq!(code, Some(0), "{last}");
@@ -40,7 +40,7 @@ fn demo_ends_with_the_sessions_that_were_asked_for() {
 }
 
 #[test]
-fn another_process_and_a_capture_agree_with_the_demo() {
+fn control_socket_and_capture_agree_with_the_demo() {
     let args = ["--rate", "500", "--sessions", "50", "--pcap", "n4.pcapng"];
     let mut demo = Demo::start(&args);
     // The sixtieth session has replaced one of the fifty.
@@ -61,7 +61,7 @@ fn another_process_and_a_capture_agree_with_the_demo() {
     );
     let checked = strowger(["pfcp", "decode", path, "--port", port, "--check"]);
     assert_eq!(checked.code, 0, "{}", checked.err);
-    if !tshark_is_here() {
+    if !has_tshark() {
         return;
     }
     let mut tshark = Command::new("tshark");
@@ -76,7 +76,7 @@ fn another_process_and_a_capture_agree_with_the_demo() {
 }
 
 #[test]
-fn sessions_outlive_panics() {
+fn sessions_survive_panics() {
     let args = [
         "--for",
         "2s",
@@ -98,7 +98,7 @@ fn sessions_outlive_panics() {
 }
 
 #[test]
-fn port_that_is_taken_is_said_with_the_way_out() {
+fn taken_port_is_reported_with_a_hint() {
     let taken = std::net::UdpSocket::bind("127.0.0.1:0").expect("loopback has ports");
     let port = taken.local_addr().expect("bound").port().to_string();
     let ran = strowger(["demo", "--port", &port, "--for", "1s"]);
@@ -108,7 +108,7 @@ fn port_that_is_taken_is_said_with_the_way_out() {
 }
 
 #[test]
-fn load_on_a_node_tells_latencies_and_causes() {
+fn load_reports_latencies_and_causes() {
     let node = Running::start("");
     let to = ["pfcp", "load", "--to", &node.n4, "--for", "500ms", "--json"];
     let rate = ["--rate", "400", "--sessions", "100"];
@@ -136,7 +136,7 @@ fn load_on_a_node_tells_latencies_and_causes() {
 }
 
 #[test]
-fn load_on_nobody_says_so() {
+fn load_without_a_node_is_reported() {
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").expect("loopback has ports");
     let to = silent.local_addr().expect("bound").to_string();
     let args = [
@@ -152,12 +152,12 @@ fn load_on_nobody_says_so() {
 }
 
 /// A load that runs until it is ended or dropped.
-struct Loading {
+struct LoadProcess {
     child: Guarded,
     log: std::io::Lines<BufReader<std::process::ChildStderr>>,
 }
 
-impl Loading {
+impl LoadProcess {
     fn start(to: &str, args: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_strowger"));
         command
@@ -172,7 +172,7 @@ impl Loading {
     }
 
     /// Waits until standard error contains this text.
-    fn says(&mut self, text: &str) {
+    fn wait_for(&mut self, text: &str) {
         let mut log = self.log.by_ref().map(|line| line.expect("errors are text"));
         assert!(
             log.any(|line| line.contains(text)),
@@ -185,7 +185,7 @@ impl Loading {
         let sent = Command::new("kill")
             .args(["-INT", &self.child.id().to_string()])
             .status();
-        assert!(sent.expect("there is a kill command").success());
+        assert!(sent.expect("kill is installed").success());
         let ran = self.child.output();
         let text = String::from_utf8(ran.stdout).expect("output is text");
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text:?}"))
@@ -212,12 +212,12 @@ fn load_over_a_kill(config: &str, args: &[&str]) -> Value {
     let args: Vec<&str> = [&quick[..], &patience, args].concat();
     let node = Running::start(config);
     let n4 = node.n4.clone();
-    let mut load = Loading::start(&n4, &args);
+    let mut load = LoadProcess::start(&n4, &args);
     // Fewer than the load wants: it deletes none yet.
     while sessions_of(&node).len() < 60 {}
     node.kill();
     // This takes longer than a second, so that the next incarnation has another time stamp.
-    load.says("the node is lost");
+    load.wait_for("the node is lost");
     let (_, port) = n4.rsplit_once(':').expect("an address");
     let node = Running::start_on(port.parse().expect("a port"), config);
     let mut sessions = sessions_of(&node);
@@ -255,7 +255,7 @@ fn load_restores_its_sessions_after_kill_9_of_a_node_without_a_store() {
 }
 
 #[test]
-fn load_that_forgets_goes_on_with_new_sessions_after_kill_9() {
+fn load_with_forget_continues_with_new_sessions_after_kill_9() {
     let last = load_over_a_kill("", &["--forget"]);
     assert!(last["sessions_lost"].as_u64() >= Some(60), "{last}");
     assert_eq!(last["sessions_restored"], 0, "{last}");
@@ -263,7 +263,7 @@ fn load_that_forgets_goes_on_with_new_sessions_after_kill_9() {
 
 #[test]
 fn load_keeps_its_sessions_over_kill_9_of_a_node_with_a_store() {
-    let folder = tempfile::tempdir().expect("a folder of our own");
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let store = folder.path().join("store");
     let last = load_over_a_kill(&format!("[n4.store]\npath = {store:?}\n"), &[]);
     assert_eq!(last["sessions_lost"], 0, "{last}");

@@ -21,7 +21,7 @@ pub(crate) struct Demo {
 
 impl Demo {
     pub(crate) fn start(args: &[&str]) -> Self {
-        let folder = tempfile::tempdir().expect("a folder of our own");
+        let folder = tempfile::tempdir().expect("a temporary folder");
         let mut command = Command::new(env!("CARGO_BIN_EXE_strowger"));
         command
             .args(["demo", "--json", "--port", "0", "--control"])
@@ -79,11 +79,11 @@ impl Demo {
 
     /// Ends the demo with SIGINT.
     pub(crate) fn interrupt(&mut self) -> (Option<i32>, Value) {
-        self.end_by("INT")
+        self.end_with("INT")
     }
 
     /// Ends the demo with a signal, such as `TERM`.
-    pub(crate) fn end_by(&mut self, signal: &str) -> (Option<i32>, Value) {
+    pub(crate) fn end_with(&mut self, signal: &str) -> (Option<i32>, Value) {
         send(signal, &self.child);
         self.ended()
     }
@@ -94,7 +94,7 @@ pub(crate) fn send(signal: &str, to: &Guarded) {
     let sent = Command::new("kill")
         .args([format!("-{signal}"), to.id().to_string()])
         .status();
-    assert!(sent.expect("there is a kill command").success());
+    assert!(sent.expect("kill is installed").success());
 }
 
 pub(crate) fn object(lines: &mut impl Iterator<Item = std::io::Result<String>>) -> Value {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::binary::{fed, strowger};
+use crate::binary::{strowger, strowger_with_input};
 
 const ACME: &str = r#"
 [[vendor]]
@@ -32,7 +32,7 @@ fn path(file: &tempfile::NamedTempFile) -> &str {
 }
 
 #[test]
-fn element_of_a_vendor_is_shown_by_name_and_field() {
+fn vendor_element_is_shown_by_name_and_field() {
     let acme = dictionary(ACME);
     let ran = strowger([
         "pfcp",
@@ -48,7 +48,7 @@ fn element_of_a_vendor_is_shown_by_name_and_field() {
 }
 
 #[test]
-fn json_with_its_names_encodes_to_the_same_octets() {
+fn json_with_vendor_names_encodes_to_the_same_bytes() {
     let acme = dictionary(ACME);
     let option = ["--dictionary", path(&acme)];
     let decode = ["pfcp", "decode", "--json", "--hex", SLICED]
@@ -58,17 +58,17 @@ fn json_with_its_names_encodes_to_the_same_octets() {
     assert_eq!(object["ies"][1]["name"], "Acme Slice");
     assert_eq!(object["ies"][1]["value"]["slice_name"], "gold");
     let encode = || ["pfcp", "encode"].into_iter().chain(option);
-    let ran = fed(encode(), object.to_string().as_bytes());
+    let ran = strowger_with_input(encode(), object.to_string().as_bytes());
     assert_eq!((ran.code, ran.out.trim()), (0, SLICED), "{}", ran.err);
 
     object["ies"][1]["value"]["slice"] = 70_000.into();
-    let ran = fed(encode(), object.to_string().as_bytes());
+    let ran = strowger_with_input(encode(), object.to_string().as_bytes());
     let expected = "slice: expected a number up to 65535, found 70000";
     assert!(ran.code == 2 && ran.err.contains(expected), "{}", ran.err);
 }
 
 #[test]
-fn difference_is_told_by_field() {
+fn difference_names_the_vendor_field() {
     let acme = dictionary(ACME);
     let other = SLICED.replace("8bea0001", "8bea0002");
     let ran = strowger(["pfcp", "diff", SLICED, &other, "--dictionary", path(&acme)]);
@@ -77,7 +77,7 @@ fn difference_is_told_by_field() {
 }
 
 #[test]
-fn dictionary_that_cannot_be_is_refused_with_its_place() {
+fn invalid_dictionary_is_refused_with_its_position() {
     let wrong = dictionary(&ACME.replace("u16", "u17"));
     let run = |file: &str| strowger(["pfcp", "decode", "--dictionary", file, "--hex", SLICED]);
     let ran = run(path(&wrong));

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use crate::binary::{fed, strowger};
+use crate::binary::{strowger, strowger_with_input};
 use crate::captures::captures;
 
 const HEARTBEAT: &str = "2001000c00000100006000040a0b0c0d";
-const LATER: &str = "2001000c00000200006000040a0b0c0e";
+const LATER_HEARTBEAT: &str = "2001000c00000200006000040a0b0c0e";
 
 #[test]
-fn a_message_is_like_itself() {
+fn message_equals_itself() {
     let ran = strowger(["pfcp", "diff", HEARTBEAT, HEARTBEAT]);
     assert_eq!(ran.code, 0, "{}", ran.err);
     let summary = "1 messages in A, 1 in B: 1 equal, 0 different, 0 only in A, 0 only in B\n";
@@ -17,8 +17,8 @@ fn a_message_is_like_itself() {
 }
 
 #[test]
-fn each_difference_is_a_line_and_the_code_says_that_there_is_one() {
-    let ran = strowger(["pfcp", "diff", HEARTBEAT, LATER]);
+fn differences_are_listed_line_by_line_with_exit_code_1() {
+    let ran = strowger(["pfcp", "diff", HEARTBEAT, LATER_HEARTBEAT]);
     assert_eq!(ran.code, 1, "{}", ran.err);
     let lines: Vec<&str> = ran.out.lines().collect();
     assert_eq!(
@@ -33,21 +33,35 @@ fn each_difference_is_a_line_and_the_code_says_that_there_is_one() {
 }
 
 #[test]
-fn what_is_named_is_no_difference() {
+fn ignored_elements_are_no_difference() {
     for ignore in [
         "sequence,time",
         "run",
         "Sequence, recovery time stamp",
         "sequence,96",
     ] {
-        let ran = strowger(["pfcp", "diff", HEARTBEAT, LATER, "--ignore", ignore]);
+        let ran = strowger([
+            "pfcp",
+            "diff",
+            HEARTBEAT,
+            LATER_HEARTBEAT,
+            "--ignore",
+            ignore,
+        ]);
         assert_eq!(ran.code, 0, "{ignore}: {}{}", ran.out, ran.err);
     }
 }
 
 #[test]
-fn a_name_that_nobody_knows_is_refused_with_those_that_are_like_it() {
-    let ran = strowger(["pfcp", "diff", HEARTBEAT, LATER, "--ignore", "pdr/stamp"]);
+fn unknown_name_is_refused_with_suggestions() {
+    let ran = strowger([
+        "pfcp",
+        "diff",
+        HEARTBEAT,
+        LATER_HEARTBEAT,
+        "--ignore",
+        "pdr/stamp",
+    ]);
     assert_eq!(ran.code, 2);
     assert_eq!(
         ran.err.lines().next(),
@@ -57,7 +71,7 @@ fn a_name_that_nobody_knows_is_refused_with_those_that_are_like_it() {
 }
 
 #[test]
-fn what_cannot_be_read_is_named() {
+fn unreadable_input_is_named() {
     let ran = strowger(["pfcp", "diff", HEARTBEAT, "no-such-file.pcap"]);
     assert_eq!(ran.code, 3);
     assert!(
@@ -79,15 +93,15 @@ fn what_cannot_be_read_is_named() {
 }
 
 #[test]
-fn json_and_hex_say_the_same() {
+fn json_and_hex_compare_equal() {
     let json = strowger(["pfcp", "decode", "--json", "--hex", HEARTBEAT]).out;
-    let ran = fed(["pfcp", "diff", HEARTBEAT, "-"], json.as_bytes());
+    let ran = strowger_with_input(["pfcp", "diff", HEARTBEAT, "-"], json.as_bytes());
     assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
 }
 
 #[test]
-fn objects_say_where_and_what() {
-    let ran = strowger(["pfcp", "diff", HEARTBEAT, LATER, "--json"]);
+fn json_differences_have_a_path_and_both_values() {
+    let ran = strowger(["pfcp", "diff", HEARTBEAT, LATER_HEARTBEAT, "--json"]);
     let objects = ran.objects();
     assert_eq!(objects[0]["field"], "sequence");
     assert_eq!(objects[1]["path"][0], "Recovery Time Stamp");
@@ -97,7 +111,7 @@ fn objects_say_where_and_what() {
 }
 
 /// Changes the numbers in a capture as another run of the same scenario would choose them.
-fn another_run(path: &Path) -> String {
+fn second_run(path: &Path) -> String {
     let path = path.to_str().expect("the path is text");
     let ran = strowger(["pfcp", "decode", path, "--json"]);
     let mut lines = Vec::new();
@@ -142,28 +156,28 @@ fn renumber(ies: &mut serde_json::Value) {
 }
 
 #[test]
-fn another_run_of_a_capture_differs_only_in_what_runs_choose() {
+fn second_run_differs_only_in_the_numbers_it_chooses() {
     for capture in captures() {
         let path = capture.to_str().expect("the path is text");
         if path.contains("pfcpsim") {
             // This capture has thousands of messages: as many as the others have cases.
             continue;
         }
-        let other = another_run(&capture);
+        let other = second_run(&capture);
         let args = ["pfcp", "diff", path, "-", "--json"];
-        let ran = fed(args, other.as_bytes());
+        let ran = strowger_with_input(args, other.as_bytes());
         assert_eq!(ran.code, 1, "{path}: {}", ran.err);
         let summary = ran.last_object()["summary"].clone();
         assert_eq!(summary["only_left"], 0, "{path}: {summary}");
         assert_eq!(summary["only_right"], 0, "{path}: {summary}");
         let args = ["pfcp", "diff", path, "-", "--json", "--ignore", "run"];
-        let ran = fed(args, other.as_bytes());
+        let ran = strowger_with_input(args, other.as_bytes());
         assert_eq!(ran.code, 0, "{path}: {}{}", ran.out, ran.err);
     }
 }
 
 #[test]
-fn a_message_that_one_capture_lacks_is_found_by_its_session() {
+fn missing_message_is_found_by_its_session() {
     let captures = captures();
     let Some(capture) = captures.iter().find(|path| path.ends_with("tc1.pcap")) else {
         return;
@@ -174,7 +188,7 @@ fn a_message_that_one_capture_lacks_is_found_by_its_session() {
         .lines()
         .filter(|line| !line.contains("\"name\":\"Session Modification Response\""))
         .collect();
-    let ran = fed(["pfcp", "diff", path, "-"], without.join("\n").as_bytes());
+    let ran = strowger_with_input(["pfcp", "diff", path, "-"], without.join("\n").as_bytes());
     assert_eq!(ran.code, 1, "{}", ran.err);
     assert!(
         ran.out
@@ -184,5 +198,8 @@ fn a_message_that_one_capture_lacks_is_found_by_its_session() {
     );
     let ignore = "session modification response";
     let args = ["pfcp", "diff", path, "-", "--ignore", ignore];
-    assert_eq!(fed(args, without.join("\n").as_bytes()).code, 0);
+    assert_eq!(
+        strowger_with_input(args, without.join("\n").as_bytes()).code,
+        0
+    );
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::binary::{fed, strowger};
+use crate::binary::{strowger, strowger_with_input};
 
 const HEARTBEAT: &str = "2001000c00000100006000040a0b0c0d";
 
@@ -13,23 +13,23 @@ fn heartbeat() -> Value {
 }
 
 #[test]
-fn decoded_message_encodes_to_its_octets() {
-    let ran = fed(["pfcp", "encode"], heartbeat().to_string().as_bytes());
+fn decoded_message_encodes_to_its_bytes() {
+    let ran = strowger_with_input(["pfcp", "encode"], heartbeat().to_string().as_bytes());
     assert_eq!((ran.code, ran.out.trim()), (0, HEARTBEAT), "{}", ran.err);
 }
 
 #[test]
-fn one_field_changes_its_octets_only() {
+fn changed_field_changes_only_its_bytes() {
     let mut object = heartbeat();
     object["ies"][0]["value"]["recovery_time_stamp"] = 1.into();
-    let ran = fed(["pfcp", "encode"], object.to_string().as_bytes());
+    let ran = strowger_with_input(["pfcp", "encode"], object.to_string().as_bytes());
     assert_eq!(ran.out.trim(), "2001000c000001000060000400000001");
 }
 
 #[test]
-fn object_over_several_lines_is_read() {
+fn multi_line_object_is_read() {
     let pretty = format!("{:#}\n\n{:#}", heartbeat(), heartbeat());
-    let ran = fed(["pfcp", "encode", "-"], pretty.as_bytes());
+    let ran = strowger_with_input(["pfcp", "encode", "-"], pretty.as_bytes());
     assert_eq!(
         ran.out,
         format!("{HEARTBEAT}\n{HEARTBEAT}\n"),
@@ -39,24 +39,24 @@ fn object_over_several_lines_is_read() {
 }
 
 #[test]
-fn messages_of_one_datagram_stay_together() {
+fn bundled_messages_stay_together() {
     let bundle = format!("24{}{HEARTBEAT}", &HEARTBEAT[2..]);
     let json = strowger(["pfcp", "decode", "--json", "--hex", &bundle]);
     assert_eq!(json.objects().len(), 2);
-    let ran = fed(["pfcp", "encode"], json.out.as_bytes());
+    let ran = strowger_with_input(["pfcp", "encode"], json.out.as_bytes());
     assert_eq!(ran.out.trim(), bundle);
 }
 
 #[test]
-fn octets_that_do_not_decode_come_through() {
+fn undecodable_bytes_are_passed_through() {
     let json = strowger(["pfcp", "decode", "--json", "--hex", "40010004"]);
-    let ran = fed(["pfcp", "encode"], json.out.as_bytes());
+    let ran = strowger_with_input(["pfcp", "encode"], json.out.as_bytes());
     assert_eq!((ran.code, ran.out.trim()), (0, "40010004"));
 }
 
 #[test]
-fn text_that_is_no_json_is_refused_with_line_and_column() {
-    let ran = fed(["pfcp", "encode"], b"{\"type\": 1,\n oops}");
+fn invalid_json_is_refused_with_line_and_column() {
+    let ran = strowger_with_input(["pfcp", "encode"], b"{\"type\": 1,\n oops}");
     assert_eq!(ran.code, 2);
     assert!(ran.err.contains("line 2 column 2"), "{}", ran.err);
     assert!(ran.err.contains("\nhint: "), "{}", ran.err);
@@ -66,7 +66,7 @@ fn text_that_is_no_json_is_refused_with_line_and_column() {
 fn wrong_field_is_named_with_its_line_and_path() {
     let mut object = heartbeat();
     object["ies"][0]["value"]["recovery_time_stamp"] = json!("soon");
-    let ran = fed(
+    let ran = strowger_with_input(
         ["pfcp", "encode"],
         format!("{}\n{object}", heartbeat()).as_bytes(),
     );
@@ -78,7 +78,7 @@ fn wrong_field_is_named_with_its_line_and_path() {
 }
 
 #[test]
-fn capture_is_read_again_with_its_addresses_and_times() {
+fn written_capture_keeps_its_addresses_and_times() {
     let folder = tempfile::tempdir().expect("there is room");
     let path = folder.path().join("again.pcapng");
     let path = path.to_str().expect("the path is text");
@@ -88,7 +88,7 @@ fn capture_is_read_again_with_its_addresses_and_times() {
         "dst": "10.0.0.2:8805",
         "time": "2026-01-02T03:04:05.000000006Z",
     });
-    let ran = fed(
+    let ran = strowger_with_input(
         ["pfcp", "encode", "--pcap", path],
         object.to_string().as_bytes(),
     );

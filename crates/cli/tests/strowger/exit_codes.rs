@@ -9,7 +9,7 @@ use strowger_pfcp::Seid;
 use strowger_pfcp::ie::Cause;
 use tempfile::TempDir;
 
-use crate::binary::{Ran, fed, strowger};
+use crate::binary::{Ran, strowger, strowger_with_input};
 use crate::demo_process::Demo;
 use crate::peer::Peer;
 use crate::running::Running;
@@ -18,40 +18,45 @@ use crate::running::Running;
 type Claim = (String, i32);
 
 /// Codes that tests in other files produce, because they need a setup of their own.
-const ELSEWHERE: [(&str, i32, &str, &str); 8] = [
-    ("run", 1, "kill.rs", "process_whose_node_is_killed_ends"),
+const TESTED_ELSEWHERE: [(&str, i32, &str, &str); 8] = [
+    ("run", 1, "kill.rs", "process_exits_when_its_node_is_killed"),
     (
         "run",
         130,
-        "ends.rs",
-        "a_second_signal_ends_whatever_runs_a_node_at_once",
+        "forced_shutdown.rs",
+        "second_signal_ends_every_node_command_at_once",
     ),
     (
         "run",
         143,
-        "ends.rs",
-        "a_second_signal_ends_whatever_runs_a_node_at_once",
+        "forced_shutdown.rs",
+        "second_signal_ends_every_node_command_at_once",
     ),
-    ("pfcp replay", 1, "replay.rs", "silence_is_loss"),
+    (
+        "pfcp replay",
+        1,
+        "replay.rs",
+        "unanswered_request_counts_as_lost",
+    ),
     (
         "pfcp torture",
         1,
-        "picky.rs",
-        "torture_says_what_a_particular_node_asks_for",
+        "strict_upf.rs",
+        "robustness_tests_name_what_a_strict_upf_requires",
     ),
     (
         "pfcp audit",
         1,
         "store.rs",
-        "what_a_load_was_told_is_there_after_a_kill",
+        "acknowledged_load_survives_a_kill",
     ),
     (
         "store verify",
         1,
         "store.rs",
-        "store_is_verified_and_exported_without_being_touched",
+        "store_is_verified_and_exported_without_a_change",
     ),
-    ("pfcp load", 3, "demo.rs", "load_on_nobody_says_so"),
+    ("pfcp load", 3, "demo.rs", "load_without_a_node_is_reported"),
 ];
 
 /// Every verb with its help; the help of the program itself comes first.
@@ -94,11 +99,11 @@ fn table(help: &str) -> Vec<(Vec<i32>, String)> {
 }
 
 /// The files that the cases need.
-struct Files(TempDir);
+struct CaseFiles(TempDir);
 
-impl Files {
+impl CaseFiles {
     fn new() -> Self {
-        let files = Self(tempfile::tempdir().expect("a folder of our own"));
+        let files = Self(tempfile::tempdir().expect("a temporary folder"));
         files.write("good.toml", &manifest("counter", &fixture("counter"), ""));
         let beyond = manifest("counter", &fixture("counter"), "handles = 5000\n");
         files.write("beyond.toml", &beyond);
@@ -117,7 +122,7 @@ impl Files {
     }
 
     fn write(&self, name: &str, text: &str) {
-        fs::write(self.at(name), text).expect("the folder is ours");
+        fs::write(self.at(name), text).expect("the folder is writable");
     }
 }
 
@@ -137,7 +142,7 @@ fn manifest(name: &str, file: &str, limits: &str) -> String {
 type Case<'a> = (&'a str, i32, Vec<&'a str>);
 
 /// Cases that need no node, or find none.
-fn without_a_node(files: &Files) -> Vec<(Claim, Ran)> {
+fn without_a_node(files: &CaseFiles) -> Vec<(Claim, Ran)> {
     let names = [
         "good.toml",
         "beyond.toml",
@@ -192,16 +197,22 @@ fn without_a_node(files: &Files) -> Vec<(Claim, Ran)> {
             ((verb.to_owned(), code), strowger(line))
         })
         .collect();
-    done.push((("component verify".to_owned(), 2), altered(files, &good)));
+    done.push((
+        ("component verify".to_owned(), 2),
+        verify_altered(files, &good),
+    ));
     let words = ["component", "run", &counter, "--manifest", &good];
-    done.push((("component run".to_owned(), 1), fed(words, b"panic\n")));
+    done.push((
+        ("component run".to_owned(), 1),
+        strowger_with_input(words, b"panic\n"),
+    ));
     done
 }
 
 /// Verifies a manifest that was changed after it was signed.
-fn altered(files: &Files, good: &str) -> Ran {
+fn verify_altered(files: &CaseFiles, good: &str) -> Ran {
     let [signed, secret] = ["signed.toml", "key.pem"].map(|name| files.at(name));
-    fs::copy(good, &signed).expect("the folder is ours");
+    fs::copy(good, &signed).expect("the folder is writable");
     for words in [
         &["component", "keygen", &secret][..],
         &["component", "sign", &signed, "--key", &secret],
@@ -209,7 +220,7 @@ fn altered(files: &Files, good: &str) -> Ran {
         let ran = strowger(words.iter().copied());
         assert_eq!(ran.code, 0, "{}", ran.err);
     }
-    let text = fs::read_to_string(&signed).expect("it is there");
+    let text = fs::read_to_string(&signed).expect("it exists");
     files.write(
         "signed.toml",
         &format!("{text}\n[restart]\nintensity = 7\n"),
@@ -218,7 +229,7 @@ fn altered(files: &Files, good: &str) -> Ran {
 }
 
 /// Cases that ask a running node.
-fn with_a_node(files: &Files) -> Vec<(Claim, Ran)> {
+fn with_a_node(files: &CaseFiles) -> Vec<(Claim, Ran)> {
     let node = Running::start(
         "[gateway]\nconformance = true\n[n4.timers]\nt1 = \"50ms\"\n[n4.limits]\nsessions = 1\n",
     );
@@ -291,7 +302,7 @@ fn demo_that_loses_a_session() -> (Claim, Ran) {
             break;
         }
     }
-    let (code, summary) = demo.end_by("INT");
+    let (code, summary) = demo.end_with("INT");
     let ran = Ran {
         code: code.expect("it is not killed"),
         out: summary.to_string(),
@@ -301,8 +312,8 @@ fn demo_that_loses_a_session() -> (Claim, Ran) {
 }
 
 #[test]
-fn each_code_of_the_table_and_of_each_help_comes_of_the_binary() {
-    let files = Files::new();
+fn documented_exit_codes_are_produced() {
+    let files = CaseFiles::new();
     let mut done = without_a_node(&files);
     done.extend(with_a_node(&files));
     done.push(demo_that_loses_a_session());
@@ -312,7 +323,7 @@ fn each_code_of_the_table_and_of_each_help_comes_of_the_binary() {
         seen.insert((verb, code));
     }
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/strowger");
-    for (verb, code, file, test) in ELSEWHERE {
+    for (verb, code, file, test) in TESTED_ELSEWHERE {
         let text = fs::read_to_string(folder.join(file)).expect("the file is there");
         let test = text.split(&format!("fn {test}(")).nth(1);
         let test = test.unwrap_or_else(|| panic!("{file} has no such test any more"));
@@ -345,7 +356,7 @@ fn each_code_of_the_table_and_of_each_help_comes_of_the_binary() {
 }
 
 #[test]
-fn no_command_ends_with_a_code_that_the_table_has_not() {
+fn help_names_only_exit_codes_of_the_table() {
     let codes = |help: &str| table(help).into_iter().flat_map(|(codes, _)| codes);
     let all: Vec<i32> = codes(&strowger(["--help"]).out).collect();
     assert_eq!(all, [0, 1, 2, 3, 130, 143]);

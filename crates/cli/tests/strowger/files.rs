@@ -10,7 +10,7 @@ pub(crate) struct Files(TempDir);
 
 impl Files {
     pub(crate) fn new() -> Self {
-        Self(tempfile::tempdir().expect("a folder of our own"))
+        Self(tempfile::tempdir().expect("a temporary folder"))
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -24,7 +24,7 @@ impl Files {
     /// Writes a manifest that names a file; returns its path.
     pub(crate) fn manifest(&self, name: &str, file: &str, more: &str) -> String {
         let text = format!("[component]\nname = {name:?}\nfile = {file:?}\n{more}\n");
-        fs::write(self.path(&format!("{name}.toml")), text).expect("it is ours");
+        fs::write(self.path(&format!("{name}.toml")), text).expect("the file is accessible");
         self.place(&format!("{name}.toml"))
     }
 }

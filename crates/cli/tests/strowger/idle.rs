@@ -7,9 +7,9 @@ use crate::binary::strowger;
 use crate::running::Running;
 
 /// The duration of the measurement.
-const SPAN: Duration = Duration::from_secs(2);
+const MEASURED_TIME: Duration = Duration::from_secs(2);
 /// Two hundredths of a processor; the system counts in hundredths of a second.
-const IDLE: Duration = Duration::from_millis(40);
+const MAX_CPU: Duration = Duration::from_millis(40);
 
 /// Fails if a node uses more than it may; takes the best of three, because the machine does other
 /// work too.
@@ -17,17 +17,17 @@ fn assert_idle(node: &Running, when: &str) {
     let mut used = Vec::new();
     for _ in 0..3 {
         let before = node.cpu();
-        thread::sleep(SPAN);
+        thread::sleep(MEASURED_TIME);
         used.push(node.cpu() - before);
-        if used.last() < Some(&IDLE) {
+        if used.last() < Some(&MAX_CPU) {
             return;
         }
     }
-    panic!("{when}, in {SPAN:?} each: {used:?} of a processor");
+    panic!("{when}, in {MEASURED_TIME:?} each: {used:?} of a processor");
 }
 
 #[test]
-fn a_node_without_work_sleeps_before_and_after_a_load() {
+fn idle_node_sleeps_before_and_after_a_load() {
     let node = Running::start("");
     assert_idle(&node, "just started");
     let (n4, rate) = (node.n4.as_str(), "200");

@@ -11,7 +11,7 @@ use crate::running::Running;
 
 const ENDPOINT: &str = "/node/n4";
 
-fn held(peer: &mut Peer, count: u8) -> Vec<Seid> {
+fn establish_sessions(peer: &mut Peer, count: u8) -> Vec<Seid> {
     let establish = |number| peer.establish(Ipv4Addr::new(10, 200, 0, number));
     (1..=count)
         .map(establish)
@@ -47,13 +47,13 @@ fn kill(live: &Running, args: &[&str]) -> Value {
 }
 
 /// Both ways to end an actor, with the rest of the command line.
-const WAYS: [&[&str]; 2] = [&["--panic"], &[]];
+const KILL_MODES: [&[&str]; 2] = [&["--panic"], &[]];
 
 #[test]
-fn session_that_panicked_has_its_rules_and_nobody_else_notices() {
+fn panicked_session_keeps_its_rules_and_affects_no_other() {
     let live = Running::start("");
     let mut peer = Peer::associated(2, &live.n4);
-    let sessions = held(&mut peer, 5);
+    let sessions = establish_sessions(&mut peer, 5);
     let path = path_of(&peer, sessions[2]);
     let (rules, before) = (inspect(&live, &path), restarts(&live));
     assert!(
@@ -81,10 +81,10 @@ fn session_that_panicked_has_its_rules_and_nobody_else_notices() {
 }
 
 #[test]
-fn session_that_was_killed_answers_again() {
+fn killed_session_answers_again() {
     let live = Running::start("");
     let mut peer = Peer::associated(2, &live.n4);
-    let sessions = held(&mut peer, 3);
+    let sessions = establish_sessions(&mut peer, 3);
     let path = path_of(&peer, sessions[1]);
     // A modified rule may move behind the other rules once.
     assert_eq!(peer.modify(sessions[1]), Cause::REQUEST_ACCEPTED);
@@ -101,12 +101,12 @@ fn session_that_was_killed_answers_again() {
 }
 
 #[test]
-fn endpoint_that_ended_finds_associations_and_sessions_in_the_store() {
+fn restarted_endpoint_recovers_associations_and_sessions_from_the_store() {
     let live = Running::start("");
     let mut peer = Peer::associated(2, &live.n4);
-    let mut sessions = held(&mut peer, 5);
+    let mut sessions = establish_sessions(&mut peer, 5);
     let paths: Vec<String> = sessions.iter().map(|seid| path_of(&peer, *seid)).collect();
-    for way in WAYS {
+    for way in KILL_MODES {
         let details = |path: &String| inspect(&live, path)["details"].take();
         let before: Vec<Value> = paths.iter().map(details).collect();
         let args: Vec<&str> = [ENDPOINT].iter().chain(way).copied().collect();
@@ -125,15 +125,15 @@ fn endpoint_that_ended_finds_associations_and_sessions_in_the_store() {
 }
 
 #[test]
-fn association_that_ended_comes_back_with_its_sessions() {
+fn restarted_association_recovers_its_sessions() {
     let live = Running::start("");
     let mut peer = Peer::associated(2, &live.n4);
     let mut other = Peer::associated(3, &live.n4);
-    let sessions = held(&mut peer, 5);
+    let sessions = establish_sessions(&mut peer, 5);
     let apart = other
         .establish(Ipv4Addr::new(10, 200, 9, 9))
         .expect("accepted");
-    for way in WAYS {
+    for way in KILL_MODES {
         let path = format!("{ENDPOINT}/{}", peer.address);
         let args: Vec<&str> = [path.as_str()].iter().chain(way).copied().collect();
         kill(&live, &args);
@@ -147,10 +147,10 @@ fn association_that_ended_comes_back_with_its_sessions() {
 }
 
 #[test]
-fn process_whose_node_is_killed_ends() {
+fn process_exits_when_its_node_is_killed() {
     let mut live = Running::start("");
     let mut peer = Peer::associated(2, &live.n4);
-    held(&mut peer, 3);
+    establish_sessions(&mut peer, 3);
     // The answer may be lost with the process.
     live.ask(["kill", "/node"]);
     assert_eq!(live.object()["sessions"], 3);

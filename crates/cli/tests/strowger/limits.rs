@@ -36,10 +36,10 @@ fn qer(id: u32) -> CreateQer {
     CreateQer::new(id, GateStatus { dl_gate, ul_gate })
 }
 
-type Shape = fn(SessionEstablishmentRequest) -> SessionEstablishmentRequest;
+type Reshape = fn(SessionEstablishmentRequest) -> SessionEstablishmentRequest;
 
 /// Unusual but correct requests.
-const UNUSUAL: [(&str, Shape); 5] = [
+const UNUSUAL: [(&str, Reshape); 5] = [
     ("400 rules of each kind", |request| {
         request
             .create_pdrs((1..=400).map(|id| pdr(id, id.into())))
@@ -74,7 +74,7 @@ const UNUSUAL: [(&str, Shape); 5] = [
 ];
 
 #[test]
-fn many_rules_and_great_numbers_are_taken() {
+fn many_rules_and_large_numbers_are_accepted() {
     let live = Running::start("");
     let mut peer = Peer::associated(2, &live.n4);
     let held = peer.establish(ue(1)).expect("accepted");
@@ -89,7 +89,7 @@ fn many_rules_and_great_numbers_are_taken() {
 }
 
 /// A request for one rule with a tunnel that the peer chose.
-fn tunnelled(request: SessionEstablishmentRequest, teid: u32) -> SessionEstablishmentRequest {
+fn with_tunnel(request: SessionEstablishmentRequest, teid: u32) -> SessionEstablishmentRequest {
     let end = FTeid::new(teid, Ipv4Addr::LOCALHOST.into());
     let pdi = Pdi::new(SourceInterface::ACCESS).local_f_teid(end);
     let pdr = CreatePdr::new(2, pdi).precedence(1).far_id(1);
@@ -97,22 +97,22 @@ fn tunnelled(request: SessionEstablishmentRequest, teid: u32) -> SessionEstablis
 }
 
 #[test]
-fn tunnel_of_another_session_is_refused_as_often_as_it_is_asked_for() {
+fn tunnel_of_another_session_is_refused_every_time() {
     let live = Running::start("");
     let mut peer = Peer::associated(2, &live.n4);
     let mut other = Peer::associated(3, &live.n4);
     let teid = 0x0fff_0001;
-    let held = peer.establish_with(|request| tunnelled(request, teid));
+    let held = peer.establish_with(|request| with_tunnel(request, teid));
     let held = held.expect("the tunnel is free");
     for _ in 0..20 {
         for peer in [&mut peer, &mut other] {
-            let refused = peer.establish_with(|request| tunnelled(request, teid));
+            let refused = peer.establish_with(|request| with_tunnel(request, teid));
             assert_eq!(refused.map_err(|cause| cause.is_acceptance()), Err(false));
         }
     }
     assert_eq!(peer.modify(held), ACCEPTED);
     assert_eq!(peer.delete(held), ACCEPTED);
-    let next = other.establish_with(|request| tunnelled(request, teid));
+    let next = other.establish_with(|request| with_tunnel(request, teid));
     assert_eq!(
         other.modify(next.expect("the tunnel is free again")),
         ACCEPTED
@@ -122,13 +122,13 @@ fn tunnel_of_another_session_is_refused_as_often_as_it_is_asked_for() {
 }
 
 #[test]
-fn beyond_a_limit_the_answer_is_a_cause_and_what_is_held_stays() {
+fn requests_beyond_a_limit_are_refused_and_state_is_kept() {
     let limits = "[n4.limits]\nassociations = 40\nsessions_per_association = 70\nsessions = 100";
     let live = Running::start(limits);
     let mut peer = Peer::associated(2, &live.n4);
     let mut other = Peer::associated(3, &live.n4);
     let establish = |peer: &mut Peer, count| -> Vec<_> {
-        let shape: Shape = |request| request.create_pdrs([pdr(2, 1)]).create_fars([far(1)]);
+        let shape: Reshape = |request| request.create_pdrs([pdr(2, 1)]).create_fars([far(1)]);
         (0..count).map(|_| peer.establish_with(shape)).collect()
     };
     let no_room = Err(Cause::NO_RESOURCES_AVAILABLE);
@@ -159,7 +159,7 @@ fn beyond_a_limit_the_answer_is_a_cause_and_what_is_held_stays() {
 }
 
 #[test]
-fn sessions_are_their_peers_and_an_association_made_again_keeps_them() {
+fn sessions_belong_to_their_peer_and_survive_a_repeated_setup() {
     let live = Running::start("");
     let mut peer = Peer::associated(2, &live.n4);
     let mut other = Peer::associated(3, &live.n4);

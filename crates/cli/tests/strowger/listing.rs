@@ -8,7 +8,7 @@ use crate::binary::strowger;
 use crate::running::Running;
 
 #[tokio::test]
-async fn sessions_are_found_by_what_they_have() {
+async fn sessions_are_found_by_their_attributes() {
     let node = Running::start("");
     let system = ActorSystem::new("smf").expect("inside a runtime");
     let client = Client::bind(&system, ClientConfig::default()).await;
@@ -78,14 +78,14 @@ async fn sessions_are_found_by_what_they_have() {
 }
 
 #[test]
-fn without_a_node_it_says_how_to_start_one() {
+fn missing_node_is_reported_with_the_command_that_starts_one() {
     let ran = strowger(["pfcp", "sessions", "--control", "/nonexistent/control.sock"]);
     assert_eq!(ran.code, 3);
     assert!(ran.err.contains("strowger demo"), "{}", ran.err);
 }
 
 #[test]
-fn wrong_identifier_is_wrong_usage() {
+fn invalid_identifier_is_a_usage_error() {
     let ran = strowger(["pfcp", "sessions", "--seid", "seven"]);
     assert_eq!(ran.code, 2);
     assert!(ran.err.contains("0x2a"), "{}", ran.err);

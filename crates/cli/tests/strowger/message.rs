@@ -14,7 +14,7 @@ use crate::running::Running;
 const CONFORMANCE: &str = "[gateway]\nconformance = true\n";
 
 #[test]
-fn an_actor_is_told_asked_and_read() {
+fn tell_ask_and_sub_reach_an_actor() {
     let live = Running::start(CONFORMANCE);
     let ran = live.ask(["tell", "conformance/echo#add", "3"]);
     assert_eq!((ran.code, ran.out.as_str()), (0, ""), "{}", ran.err);
@@ -52,7 +52,7 @@ fn an_actor_is_told_asked_and_read() {
 }
 
 #[test]
-fn what_cannot_be_asked_ends_with_2() {
+fn invalid_messages_end_with_2() {
     let live = Running::start(CONFORMANCE);
     let cases: [(&[&str], i32, &str); 6] = [
         (
@@ -95,7 +95,7 @@ fn what_cannot_be_asked_ends_with_2() {
 }
 
 #[test]
-fn a_message_that_cannot_be_sent_is_told_with_what_to_do() {
+fn undeliverable_message_is_reported_with_a_hint() {
     let live = Running::start(CONFORMANCE);
     // As the help of the commands says.
     let cases: [(&[&str], i32, &str); 11] = [
@@ -146,7 +146,7 @@ fn a_message_that_cannot_be_sent_is_told_with_what_to_do() {
 }
 
 #[test]
-fn what_becomes_of_sessions_is_told_to_those_who_subscribe() {
+fn session_events_reach_subscribers() {
     let live = Running::start("");
     let mut peer = Peer::associated(2, &live.n4);
     let events = thread::scope(|scope| {
@@ -173,17 +173,17 @@ fn what_becomes_of_sessions_is_told_to_those_who_subscribe() {
 }
 
 #[test]
-fn the_doors_are_announced_and_open() {
-    let folder = tempfile::tempdir().expect("a folder of our own");
+fn endpoints_are_announced_and_open() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let token = folder.path().join("token");
-    fs::write(&token, "sixteen-octets-at-least\n").expect("the folder is ours");
+    fs::write(&token, "sixteen-octets-at-least\n").expect("the folder is writable");
     let config = format!(
         "{CONFORMANCE}socket = {:?}\ntcp = \"127.0.0.1:0\"\ntoken_file = {token:?}\n",
         folder.path().join("gateway.sock"),
     );
     let file = folder.path().join("node.toml");
-    fs::write(&file, &config).expect("the folder is ours");
-    fs::set_permissions(&token, Permissions::from_mode(0o640)).expect("it is ours");
+    fs::write(&file, &config).expect("the folder is writable");
+    fs::set_permissions(&token, Permissions::from_mode(0o640)).expect("the file is accessible");
     let refused = [
         "run",
         "--port",
@@ -201,7 +201,7 @@ fn the_doors_are_announced_and_open() {
             ran.err
         );
     }
-    fs::set_permissions(&token, Permissions::from_mode(0o600)).expect("it is ours");
+    fs::set_permissions(&token, Permissions::from_mode(0o600)).expect("the file is accessible");
     let live = Running::start(&config);
     let gateway = folder.path().join("gateway.sock");
     let gateway = gateway.to_str().expect("text");
@@ -225,8 +225,8 @@ fn the_doors_are_announced_and_open() {
 }
 
 #[test]
-fn a_check_reads_the_files_of_tokens_as_a_start_does() {
-    let folder = tempfile::tempdir().expect("a folder of our own");
+fn check_reads_token_files_as_a_start_does() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let token = folder.path().join("token");
     let gateway = format!("[gateway]\ntcp = \"127.0.0.1:0\"\ntoken_file = {token:?}\n");
     let agents = format!(
@@ -235,7 +235,7 @@ fn a_check_reads_the_files_of_tokens_as_a_start_does() {
     let unused = format!("[gateway]\ntoken_file = {token:?}\n");
     let file = folder.path().join("node.toml");
     let refused = |config: &str, code: i32, says: &str| {
-        fs::write(&file, config).expect("the folder is ours");
+        fs::write(&file, config).expect("the folder is writable");
         let file = file.to_str().expect("text");
         let run = ["run", "--port", "0", "--config", file];
         for words in [&["check", file][..], &run] {
@@ -247,30 +247,30 @@ fn a_check_reads_the_files_of_tokens_as_a_start_does() {
     for config in [&gateway, &agents] {
         let _ = fs::remove_file(&token);
         refused(config, 3, "No such file");
-        fs::write(&token, "").expect("the folder is ours");
-        fs::set_permissions(&token, Permissions::from_mode(0o600)).expect("it is ours");
+        fs::write(&token, "").expect("the folder is writable");
+        fs::set_permissions(&token, Permissions::from_mode(0o600)).expect("the file is accessible");
         refused(
             config,
             2,
             "the token in its first line is 0 bytes; it must be 16 to 512",
         );
-        fs::write(&token, "sixteen-octets-at-least\n").expect("the folder is ours");
-        fs::set_permissions(&token, Permissions::from_mode(0o644)).expect("it is ours");
+        fs::write(&token, "sixteen-octets-at-least\n").expect("the folder is writable");
+        fs::set_permissions(&token, Permissions::from_mode(0o644)).expect("the file is accessible");
         refused(config, 2, "accessible to other users (mode 644)");
-        fs::set_permissions(&token, Permissions::from_mode(0o600)).expect("it is ours");
-        fs::write(&file, config).expect("the folder is ours");
+        fs::set_permissions(&token, Permissions::from_mode(0o600)).expect("the file is accessible");
+        fs::write(&file, config).expect("the folder is writable");
         let ran = strowger(["check", file.to_str().expect("text")]);
         assert_eq!(ran.code, 0, "{}", ran.err);
     }
     // Without an endpoint that uses the token, its file is not read.
-    fs::remove_file(&token).expect("it is ours");
-    let ran = crate::binary::fed(["check", "-"], unused.as_bytes());
+    fs::remove_file(&token).expect("the file is accessible");
+    let ran = crate::binary::strowger_with_input(["check", "-"], unused.as_bytes());
     assert_eq!(ran.code, 0, "{}", ran.err);
 }
 
 #[test]
-fn an_address_that_others_can_reach_is_refused_with_its_place() {
-    let check = |text: &str| crate::binary::fed(["check", "-"], text.as_bytes());
+fn non_loopback_address_is_refused_with_its_position() {
+    let check = |text: &str| crate::binary::strowger_with_input(["check", "-"], text.as_bytes());
     let ran = check("[gateway]\ntcp = \"0.0.0.0:1\"\n");
     assert_eq!(ran.code, 2);
     assert!(

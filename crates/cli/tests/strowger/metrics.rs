@@ -26,7 +26,7 @@ pub(crate) fn get(node: &Running, path: &str) -> (u16, String) {
 }
 
 #[test]
-fn every_metric_of_a_node_is_in_the_document_and_no_other() {
+fn documented_metrics_match_those_of_a_node() {
     let node = Running::start(LISTEN);
     let (status, page) = get(&node, "/metrics");
     assert_eq!(status, 200);
@@ -35,7 +35,7 @@ fn every_metric_of_a_node_is_in_the_document_and_no_other() {
         .filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '))
         .collect();
     let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/metrics.md");
-    let document = std::fs::read_to_string(document).expect("it is there");
+    let document = std::fs::read_to_string(document).expect("it exists");
     // Metrics of components exist only on nodes with components; a separate test covers their
     // chapter.
     let ours = document.split("\n## Components").next();
@@ -55,7 +55,7 @@ fn every_metric_of_a_node_is_in_the_document_and_no_other() {
 }
 
 #[test]
-fn a_node_that_serves_is_healthy_and_ready() {
+fn serving_node_is_healthy_and_ready() {
     let node = Running::start(LISTEN);
     assert_eq!(get(&node, "/healthz"), (200, "ok\n".to_owned()));
     let (status, body) = get(&node, "/readyz");
@@ -67,7 +67,7 @@ fn a_node_that_serves_is_healthy_and_ready() {
 }
 
 #[test]
-fn a_node_that_is_not_told_to_listens_nowhere() {
+fn metrics_are_not_served_by_default() {
     let node = Running::start("");
     assert_eq!(node.http, None);
     let ran = node.ask(["tree"]);
@@ -75,7 +75,7 @@ fn a_node_that_is_not_told_to_listens_nowhere() {
 }
 
 #[test]
-fn a_metrics_port_that_is_taken_is_said_with_what_to_do() {
+fn taken_metrics_port_is_reported_with_a_hint() {
     let node = Running::start(LISTEN);
     let address = node.http.as_deref().expect("the door is open");
     let ran = strowger(["run", "--port", "0", "--metrics", address]);

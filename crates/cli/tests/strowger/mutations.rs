@@ -17,16 +17,16 @@ use crate::peer::{Peer, STARTED, f_seid_of, value};
 use crate::running::Running;
 
 /// Number of mutations that are sent, unless `STROWGER_MUTATIONS` is set.
-const COUNT: usize = 3000;
+const MUTATIONS: usize = 3000;
 /// Number of mutations between two valid establishments.
 const ROUND: usize = 100;
 /// Number of mutations after which the sender waits until all were read, so that the socket does
 /// not overflow.
 const BURST: usize = 20;
 /// Number of sessions that the valid peer holds.
-const HELD: usize = 100;
+const HELD_SESSIONS: usize = 100;
 /// Number of mutations after which memory use must be stable.
-const WARM: usize = 2000;
+const WARM_UP: usize = 2000;
 
 /// Limits bound the memory: small limits are reached soon, and then memory must not grow.
 const CONFIG: &str = "
@@ -52,14 +52,14 @@ fn corpus() -> Vec<Vec<Vec<u8>>> {
     });
     let files: Vec<Vec<Vec<u8>>> = files.collect();
     if files.is_empty() {
-        vec![mutate::by_hand()]
+        vec![mutate::handmade_messages()]
     } else {
         files
     }
 }
 
 /// The peer that sends mutations.
-struct Hostile {
+struct MutatingPeer {
     peer: Peer,
     mutator: Mutator,
     /// Association setups found in the captures.
@@ -68,13 +68,13 @@ struct Hostile {
     answers: BTreeMap<(u8, u8), usize>,
 }
 
-impl Hostile {
+impl MutatingPeer {
     fn new(seed: u64, live: &Running) -> Self {
         let corpus = corpus();
-        let is_setup = |octets: &&Vec<u8>| octets[1] == MessageType::ASSOCIATION_SETUP_REQUEST.0;
+        let is_setup = |bytes: &&Vec<u8>| bytes[1] == MessageType::ASSOCIATION_SETUP_REQUEST.0;
         let mut setups: Vec<Vec<u8>> = corpus.iter().flatten().filter(is_setup).cloned().collect();
-        setups.sort_by_key(|octets| value(octets, IeType::NODE_ID).map(<[u8]>::to_vec));
-        setups.dedup_by_key(|octets| value(octets, IeType::NODE_ID).map(<[u8]>::to_vec));
+        setups.sort_by_key(|bytes| value(bytes, IeType::NODE_ID).map(<[u8]>::to_vec));
+        setups.dedup_by_key(|bytes| value(bytes, IeType::NODE_ID).map(<[u8]>::to_vec));
         Self {
             peer: Peer::bind(66, &live.n4),
             mutator: Mutator::new(seed, corpus),
@@ -86,55 +86,55 @@ impl Hostile {
 
     /// Associates under every Node ID of the captures, as a node that has restarted: the sessions
     /// of the last round are gone.
-    fn start_again(&mut self) {
+    fn associate_all(&mut self) {
         self.recovery += 1;
         for setup in &mut self.setups {
             let stamp = [0, 96, 0, 4];
-            let place = setup.windows(4).position(|octets| octets == stamp);
+            let place = setup.windows(4).position(|bytes| bytes == stamp);
             let at = 4 + place.expect("a setup has a time stamp");
             setup[at..at + 4].copy_from_slice(&self.recovery.to_be_bytes());
             setup[5..8].copy_from_slice(&self.recovery.to_be_bytes()[1..]);
             self.peer.send(setup);
         }
-        self.mutator.forget_own();
+        self.mutator.forget_sessions();
     }
 
     /// Sends mutations, which may name sessions of another peer.
-    fn burst(&mut self, others: &[Seid]) {
+    fn send_burst(&mut self, others: &[Seid]) {
         for _ in 0..BURST {
-            let octets = self.mutator.next(others);
-            self.peer.send(&octets);
+            let bytes = self.mutator.next(others);
+            self.peer.send(&bytes);
         }
     }
 
     /// Reads the answers: established sessions deserve mutations of their own.
     fn read(&mut self) {
-        for octets in self.peer.drain() {
-            let message_type = octets[1];
-            let cause = value(&octets, IeType::CAUSE).map_or(0, |value| value[0]);
+        for bytes in self.peer.drain() {
+            let message_type = bytes[1];
+            let cause = value(&bytes, IeType::CAUSE).map_or(0, |value| value[0]);
             *self.answers.entry((message_type, cause)).or_default() += 1;
             if cause == Cause::REQUEST_ACCEPTED.0 {
-                self.mutator.learn(f_seid_of(&octets));
+                self.mutator.add_session(f_seid_of(&bytes));
             }
         }
     }
 }
 
 /// The peer whose requests must all be accepted.
-struct Valid {
+struct ValidPeer {
     peer: Peer,
     held: Vec<Seid>,
     established: u16,
 }
 
-impl Valid {
+impl ValidPeer {
     fn new(live: &Running) -> Self {
         let mut valid = Self {
             peer: Peer::associated(2, &live.n4),
             held: Vec::new(),
             established: 0,
         };
-        while valid.held.len() < HELD {
+        while valid.held.len() < HELD_SESSIONS {
             valid.establish();
         }
         valid
@@ -164,9 +164,9 @@ fn number<T: FromStr<Err: Display>>(name: &str) -> Option<T> {
 }
 
 /// Prints the seed when a test fails.
-struct Told(u64);
+struct SeedReport(u64);
 
-impl Drop for Told {
+impl Drop for SeedReport {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("run it again with STROWGER_SEED={}", self.0);
@@ -175,25 +175,25 @@ impl Drop for Told {
 }
 
 #[test]
-fn mutated_messages_harm_nobody_and_keep_no_memory() {
-    let count = number("STROWGER_MUTATIONS").unwrap_or(COUNT);
+fn mutated_messages_harm_no_session_and_leak_no_memory() {
+    let count = number("STROWGER_MUTATIONS").unwrap_or(MUTATIONS);
     let seed = number("STROWGER_SEED").unwrap_or(1_u64);
-    let _told = Told(seed);
+    let _report = SeedReport(seed);
     let mut random = Random::new(!seed);
     let live = Running::start(CONFIG);
-    let mut valid = Valid::new(&live);
-    let mut hostile = Hostile::new(seed, &live);
+    let mut valid = ValidPeer::new(&live);
+    let mut hostile = MutatingPeer::new(seed, &live);
     let mut resident = Vec::new();
-    for sent in (0..WARM + count).step_by(BURST) {
+    for sent in (0..WARM_UP + count).step_by(BURST) {
         if sent % ROUND == 0 {
-            hostile.start_again();
+            hostile.associate_all();
             valid.establish();
             valid.delete(&mut random);
-            if sent >= WARM {
+            if sent >= WARM_UP {
                 resident.push(live.resident());
             }
         }
-        hostile.burst(&valid.held);
+        hostile.send_burst(&valid.held);
         valid.peer.heartbeat();
         hostile.read();
     }
@@ -212,7 +212,9 @@ fn mutated_messages_harm_nobody_and_keep_no_memory() {
         "{first} KiB in the first half, {second} KiB in the second"
     );
     assert_eq!(
-        summary["sessions"].as_u64().map(|all| all >= HELD as u64),
+        summary["sessions"]
+            .as_u64()
+            .map(|all| all >= HELD_SESSIONS as u64),
         Some(true)
     );
 }

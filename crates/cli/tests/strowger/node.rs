@@ -16,13 +16,13 @@ use crate::guarded;
 use crate::running::{Running, within};
 
 /// An SMF with a session on a node.
-struct Smf {
+struct SmfSession {
     _system: ActorSystem,
     _association: Association,
     session: Session,
 }
 
-async fn smf(node: &Running) -> Smf {
+async fn smf(node: &Running) -> SmfSession {
     let system = ActorSystem::new("smf").expect("inside a runtime");
     let client = Client::bind(&system, ClientConfig::default()).await;
     let client = client.expect("the loopback is there");
@@ -30,7 +30,7 @@ async fn smf(node: &Running) -> Smf {
     let association = client.associate(upf).await.expect("the node answers");
     let ue = "10.45.0.9".parse().expect("an address");
     let session = association.establish(SessionRules::pdu_session(ue)).await;
-    Smf {
+    SmfSession {
         session: session.expect("the rules are good"),
         _association: association,
         _system: system,
@@ -38,7 +38,7 @@ async fn smf(node: &Running) -> Smf {
 }
 
 /// The state that must be the same before and after a restart: all but the counters.
-fn lasting(mut actor: Value) -> Value {
+fn persistent_state(mut actor: Value) -> Value {
     let counters = [
         "handled",
         "busy_us",
@@ -57,7 +57,7 @@ fn lasting(mut actor: Value) -> Value {
 }
 
 #[test]
-fn a_node_says_where_it_is_and_ends_in_order() {
+fn node_announces_its_addresses_and_shuts_down_in_order() {
     let mut node = Running::start("");
     assert!(node.n4.starts_with("127.0.0.1:"));
     node.signal("TERM");
@@ -70,7 +70,7 @@ fn a_node_says_where_it_is_and_ends_in_order() {
 }
 
 #[test]
-fn the_tree_shows_a_branch_for_each_child() {
+fn tree_shows_a_branch_for_each_child() {
     let node = Running::start("");
     let ran = node.ask(["tree"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
@@ -83,7 +83,7 @@ fn the_tree_shows_a_branch_for_each_child() {
 }
 
 #[test]
-fn ps_lists_figures_of_every_actor() {
+fn ps_lists_statistics_of_every_actor() {
     let node = Running::start("");
     let ran = node.ask(["ps", "--sort", "children", "--limit", "2"]);
     assert_eq!(ran.out.lines().count(), 3, "{}", ran.out);
@@ -97,7 +97,7 @@ fn ps_lists_figures_of_every_actor() {
 }
 
 #[tokio::test]
-async fn a_session_that_panics_is_the_same_afterwards() {
+async fn panicked_session_is_restored_unchanged() {
     let node = Running::start("");
     let smf = smf(&node).await;
     let sessions = node.ask(["tree", "--json"]).objects();
@@ -120,7 +120,7 @@ async fn a_session_that_panics_is_the_same_afterwards() {
     assert_eq!(killed["restarted"], true, "{killed}");
     let after = node.ask(["inspect", path, "--json"]).last_object();
     assert_eq!(after["restarts"], 1);
-    assert_eq!(lasting(after), lasting(before));
+    assert_eq!(persistent_state(after), persistent_state(before));
 
     let text = node.ask(["inspect", path]);
     assert!(text.out.contains("Create PDR"), "{}", text.out);
@@ -129,7 +129,7 @@ async fn a_session_that_panics_is_the_same_afterwards() {
 }
 
 #[test]
-fn an_actor_that_is_not_there_is_said_with_what_is() {
+fn missing_actor_is_reported_with_the_existing_ones() {
     let node = Running::start("");
     for verb in ["inspect", "kill", "tree", "ps"] {
         let ran = node.ask([verb, "/node/n5"]);
@@ -142,8 +142,8 @@ fn an_actor_that_is_not_there_is_said_with_what_is() {
 }
 
 #[test]
-fn a_node_that_is_not_there_is_said_with_what_to_do() {
-    let folder = tempfile::tempdir().expect("a folder of our own");
+fn missing_node_is_reported_with_a_hint() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let socket = folder.path().join("none.sock");
     let socket = socket.to_str().expect("text");
     for verb in ["tree", "ps"] {
@@ -163,7 +163,7 @@ fn a_node_that_is_not_there_is_said_with_what_to_do() {
 }
 
 #[test]
-fn a_socket_of_a_live_node_is_not_taken_over() {
+fn socket_of_a_live_node_is_not_taken_over() {
     let node = Running::start("");
     let ran = strowger(["run", "--port", "0", "--control", &node.control]);
     assert_eq!(ran.code, 3);
@@ -177,7 +177,7 @@ fn a_socket_of_a_live_node_is_not_taken_over() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_said_with_what_to_do() {
+fn taken_port_is_reported_with_a_hint() {
     let node = Running::start("");
     let port = node.n4.rsplit(':').next().expect("a port");
     let ran = strowger(["run", "--port", port]);
@@ -191,11 +191,11 @@ fn a_port_that_is_taken_is_said_with_what_to_do() {
 }
 
 #[test]
-fn a_hang_up_reads_the_configuration_again() {
+fn sighup_reloads_the_configuration() {
     let mut node = Running::start("[log]\nfilter = \"warn\"\n");
     let file = node.config();
     let again = |node: &mut Running, text: &str| {
-        fs::write(&file, text).expect("the folder is ours");
+        fs::write(&file, text).expect("the folder is writable");
         node.signal("HUP");
         node.object()
     };
@@ -215,15 +215,15 @@ fn a_hang_up_reads_the_configuration_again() {
 }
 
 #[test]
-fn clients_find_the_node_that_was_first_by_themselves() {
-    let place = tempfile::tempdir().expect("a folder of our own");
+fn clients_find_the_first_node_by_default() {
+    let place = tempfile::tempdir().expect("a temporary folder");
     let first = Running::start_in(place.path());
     let second = Running::start_in(place.path());
     assert!(first.control.ends_with("/strowger.sock"), "{first:?}");
     assert_ne!(first.control, second.control);
     let folder = Path::new(&first.control).parent().expect("a folder");
     let mode = fs::metadata(folder)
-        .expect("it is there")
+        .expect("it exists")
         .permissions()
         .mode();
     assert_eq!(mode & 0o777, 0o700);
@@ -234,13 +234,14 @@ fn clients_find_the_node_that_was_first_by_themselves() {
 }
 
 #[test]
-fn a_folder_that_others_may_enter_takes_no_socket() {
-    let place = tempfile::tempdir().expect("a folder of our own");
+fn directory_accessible_to_others_gets_no_socket() {
+    let place = tempfile::tempdir().expect("a temporary folder");
     let first = Running::start_in(place.path());
     let folder = Path::new(&first.control).parent().expect("a folder");
     let folder = folder.to_owned();
     drop(first);
-    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755))
+        .expect("the file is accessible");
     let mut run = Command::new(env!("CARGO_BIN_EXE_strowger"));
     run.args(["run", "--port", "0"]);
     let ended = guarded::output(&mut within(run, place.path()));

@@ -61,8 +61,8 @@ fn pages() -> Vec<String> {
     let mut found = Vec::new();
     let mut folders = vec![root.clone()];
     while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).expect("it is ours") {
-            let path = entry.expect("it is ours").path();
+        for entry in fs::read_dir(&folder).expect("the file is accessible") {
+            let path = entry.expect("the file is accessible").path();
             let name = path
                 .file_name()
                 .and_then(|name| name.to_str())
@@ -82,7 +82,7 @@ fn pages() -> Vec<String> {
 }
 
 #[test]
-fn every_block_of_the_pages_does_what_it_says() {
+fn documented_commands_behave_as_shown() {
     let only = std::env::var("STROWGER_PAGE").ok();
     let mut pages = pages();
     pages.retain(|path| only.as_ref().is_none_or(|only| only == path));
@@ -125,7 +125,7 @@ fn every_block_of_the_pages_does_what_it_says() {
 }
 
 #[test]
-fn a_block_that_breaks_a_rule_is_found() {
+fn block_that_breaks_a_rule_is_found() {
     let failures = |text: &str| session::run("docs/sample.md", text).failures;
     for (text, says) in [
         ("```sh\nstrowger prune\n```\n", "ended with 2, not 0"),
@@ -176,7 +176,7 @@ fn a_block_that_breaks_a_rule_is_found() {
 }
 
 #[test]
-fn blocks_are_read_wherever_they_stand() {
+fn indented_blocks_are_read() {
     let text = "a\n\n- b\n  <!-- not run: c -->\n  ```sh\n  d\n    e\n  ```\n";
     let (blocks, wrong) = block::read(text);
     assert!(wrong.is_empty(), "{wrong:?}");

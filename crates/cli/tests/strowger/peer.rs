@@ -13,7 +13,7 @@ use strowger_pfcp::{Frame, IeType, Message, MessageType, Seid, Sequence};
 use strowger_pfcp_node::SessionRules;
 
 /// The limit of every wait.
-const PATIENCE: Duration = Duration::from_secs(30);
+const WAIT_LIMIT: Duration = Duration::from_secs(30);
 
 /// A peer in the SMF role with a loopback address of its own.
 #[derive(Debug)]
@@ -23,9 +23,9 @@ pub(crate) struct Peer {
     sequence: Sequence,
     next_seid: u64,
     /// Messages that arrived while another one was awaited.
-    others: Vec<Vec<u8>>,
+    unread: Vec<Vec<u8>>,
     /// Requests that were retransmitted, and may be answered more than once.
-    repeated: Vec<Sequence>,
+    retransmitted: Vec<Sequence>,
 }
 
 /// The time after which a request is retransmitted.
@@ -46,8 +46,8 @@ impl Peer {
             address,
             sequence: Sequence::new(1),
             next_seid: 0,
-            others: Vec::new(),
-            repeated: Vec::new(),
+            unread: Vec::new(),
+            retransmitted: Vec::new(),
         }
     }
 
@@ -59,26 +59,26 @@ impl Peer {
     }
 
     /// Sends bytes as they are.
-    pub(crate) fn send(&self, octets: &[u8]) {
-        self.socket.send(octets).expect("loopback takes it");
+    pub(crate) fn send(&self, bytes: &[u8]) {
+        self.socket.send(bytes).expect("loopback takes it");
     }
 
     /// Takes the messages that arrived while another one was awaited.
-    pub(crate) fn take_others(&mut self) -> Vec<Vec<u8>> {
-        std::mem::take(&mut self.others)
+    pub(crate) fn take_unread(&mut self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.unread)
     }
 
     /// Waits for one more message; `None` if none arrives in a long time.
     pub(crate) fn next(&self) -> Option<Vec<u8>> {
-        (0..PATIENCE.as_secs() / T1.as_secs()).find_map(|_| self.receive())
+        (0..WAIT_LIMIT.as_secs() / T1.as_secs()).find_map(|_| self.receive())
     }
 
     /// Takes the messages that have arrived, without waiting.
     pub(crate) fn drain(&mut self) -> Vec<Vec<u8>> {
         self.socket.set_nonblocking(true).expect("a mode");
-        let mut all = self.take_others();
-        while let Some(octets) = self.receive() {
-            all.push(octets);
+        let mut all = self.take_unread();
+        while let Some(bytes) = self.receive() {
+            all.push(bytes);
         }
         self.socket.set_nonblocking(false).expect("a mode");
         all
@@ -110,34 +110,34 @@ impl Peer {
 
     /// Sends a request until it is answered.
     pub(crate) fn ask(&mut self, request: &Message) -> Vec<u8> {
-        let octets = request.encode().expect("it fits");
+        let bytes = request.encode().expect("it fits");
         let answer = request.header.message_type.response().expect("a request");
         let sequence = request.header.sequence;
-        for turn in 0..PATIENCE.as_secs() / T1.as_secs() {
+        for turn in 0..WAIT_LIMIT.as_secs() / T1.as_secs() {
             if turn == 1 {
-                self.repeated.push(sequence);
+                self.retransmitted.push(sequence);
             }
-            self.send(&octets);
-            while let Some(octets) = self.receive() {
-                let header = Frame::decode(&octets).map(|frame| frame.header);
+            self.send(&bytes);
+            while let Some(bytes) = self.receive() {
+                let header = Frame::decode(&bytes).map(|frame| frame.header);
                 match header {
                     Ok(header) if (header.message_type, header.sequence) == (answer, sequence) => {
-                        return octets;
+                        return bytes;
                     }
-                    Ok(header) if self.repeated.contains(&header.sequence) => {}
-                    _ => self.others.push(octets),
+                    Ok(header) if self.retransmitted.contains(&header.sequence) => {}
+                    _ => self.unread.push(bytes),
                 }
             }
         }
         panic!("no answer to {request}");
     }
 
-    fn node(&mut self, body: impl Into<Body>) -> Vec<u8> {
+    fn ask_node(&mut self, body: impl Into<Body>) -> Vec<u8> {
         let message = Message::node(self.next_sequence(), body);
         self.ask(&message)
     }
 
-    fn session(&mut self, seid: Seid, body: impl Into<Body>) -> Vec<u8> {
+    fn ask_session(&mut self, seid: Seid, body: impl Into<Body>) -> Vec<u8> {
         let message = Message::session(seid, self.next_sequence(), body);
         self.ask(&message)
     }
@@ -149,12 +149,12 @@ impl Peer {
 
     /// Sets an association up under any Node ID.
     pub(crate) fn associate_as(&mut self, node: NodeId, recovery: u32) -> Cause {
-        cause(&self.node(AssociationSetupRequest::new(node, recovery)))
+        cause(&self.ask_node(AssociationSetupRequest::new(node, recovery)))
     }
 
     /// Waits until the node has read everything that was sent before.
     pub(crate) fn heartbeat(&mut self) {
-        self.node(HeartbeatRequest::new(STARTED));
+        self.ask_node(HeartbeatRequest::new(STARTED));
     }
 
     /// Establishes a session for a UE; returns the SEID that the node chose, or the cause.
@@ -179,7 +179,7 @@ impl Peer {
             NodeId::from(address),
             f_seid,
         ));
-        let answer = self.session(Seid(0), request);
+        let answer = self.ask_session(Seid(0), request);
         match cause(&answer) {
             Cause::REQUEST_ACCEPTED => Ok(f_seid_of(&answer).expect("accepted")),
             cause => Err(cause),
@@ -190,33 +190,33 @@ impl Peer {
     pub(crate) fn modify(&mut self, seid: Seid) -> Cause {
         let update = UpdatePdr::new(PdrId(2)).precedence(Precedence(255));
         let request = SessionModificationRequest::new().update_pdrs([update]);
-        cause(&self.session(seid, request))
+        cause(&self.ask_session(seid, request))
     }
 
     pub(crate) fn delete(&mut self, seid: Seid) -> Cause {
-        cause(&self.session(seid, SessionDeletionRequest::new()))
+        cause(&self.ask_session(seid, SessionDeletionRequest::new()))
     }
 }
 
 /// The value of the first top-level element of this type in a message.
-pub(crate) fn value(octets: &[u8], ie: IeType) -> Option<&[u8]> {
-    let frame = Frame::decode(octets).ok()?;
+pub(crate) fn value(bytes: &[u8], ie: IeType) -> Option<&[u8]> {
+    let frame = Frame::decode(bytes).ok()?;
     let mut all = frame.tlvs().filter_map(Result::ok);
     all.find(|tlv| tlv.ie == ie).map(|tlv| tlv.value)
 }
 
 /// The cause of a response.
-pub(crate) fn cause(octets: &[u8]) -> Cause {
-    let value = value(octets, IeType::CAUSE).expect("an answer has a cause");
+pub(crate) fn cause(bytes: &[u8]) -> Cause {
+    let value = value(bytes, IeType::CAUSE).expect("an answer has a cause");
     Cause(value[0])
 }
 
 /// The SEID that a node gave to a session that it accepted.
-pub(crate) fn f_seid_of(octets: &[u8]) -> Option<Seid> {
-    let frame = Frame::decode(octets).ok()?;
+pub(crate) fn f_seid_of(bytes: &[u8]) -> Option<Seid> {
+    let frame = Frame::decode(bytes).ok()?;
     if frame.header.message_type != MessageType::SESSION_ESTABLISHMENT_RESPONSE {
         return None;
     }
-    let seid = value(octets, IeType::F_SEID)?.get(1..9)?.first_chunk()?;
+    let seid = value(bytes, IeType::F_SEID)?.get(1..9)?.first_chunk()?;
     Some(Seid(u64::from_be_bytes(*seid)))
 }

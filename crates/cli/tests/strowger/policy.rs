@@ -13,12 +13,12 @@ use crate::demo_process::Demo;
 use crate::peer::Peer;
 
 /// Threads that compute without waiting until this value is dropped.
-struct Busy {
+struct BusyThreads {
     over: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
-impl Busy {
+impl BusyThreads {
     /// Four threads for each processor, so that everything else waits for its turn.
     fn start() -> Self {
         let over = Arc::new(AtomicBool::new(false));
@@ -36,7 +36,7 @@ impl Busy {
     }
 }
 
-impl Drop for Busy {
+impl Drop for BusyThreads {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
@@ -71,10 +71,10 @@ fn establish(peer: &mut Peer, number: u8, network: Option<&str>) -> Result<Seid,
 }
 
 /// The outcome for a session, and its rates if it was accepted.
-type Decided = (Result<(), Cause>, Option<(u64, u64)>);
+type Decision = (Result<(), Cause>, Option<(u64, u64)>);
 
 /// Establishes and deletes a session on each network.
-fn decided(demo: &Demo, peer: &mut Peer) -> Vec<Decided> {
+fn decisions(demo: &Demo, peer: &mut Peer) -> Vec<Decision> {
     let networks = [None, Some("internet"), Some("ims")];
     let decide = |(number, network)| {
         let established = establish(peer, number, network);
@@ -89,26 +89,26 @@ fn decided(demo: &Demo, peer: &mut Peer) -> Vec<Decided> {
 }
 
 #[test]
-fn the_demo_decides_the_same_about_a_session_however_busy_the_machine_is() {
+fn demo_policy_decides_the_same_on_a_busy_machine() {
     let demo = Demo::start(&["--rate", "20", "--sessions", "20"]);
     let mut peer = Peer::associated(91, &demo.n4);
     let capped = (Ok(()), Some((50_000, 200_000)));
     let expected = vec![capped; 3];
-    assert_eq!(decided(&demo, &mut peer), expected);
-    let busy = Busy::start();
+    assert_eq!(decisions(&demo, &mut peer), expected);
+    let busy = BusyThreads::start();
     for _ in 0..10 {
-        assert_eq!(decided(&demo, &mut peer), expected);
+        assert_eq!(decisions(&demo, &mut peer), expected);
     }
     drop(busy);
-    assert_eq!(decided(&demo, &mut peer), expected);
+    assert_eq!(decisions(&demo, &mut peer), expected);
 }
 
 #[test]
-fn the_demo_decides_the_same_about_a_session_while_its_policy_traps() {
+fn demo_policy_decides_the_same_while_it_traps() {
     let demo = Demo::start(&["--rate", "50", "--sessions", "20", "--chaos"]);
     let mut peer = Peer::associated(92, &demo.n4);
     for _ in 0..10 {
-        for (outcome, _) in decided(&demo, &mut peer) {
+        for (outcome, _) in decisions(&demo, &mut peer) {
             assert_eq!(outcome, Ok(()));
         }
     }

@@ -20,7 +20,7 @@ fn start(last: u8) -> (Running, Peer) {
 }
 
 #[test]
-fn peer_that_never_answers_is_told_and_keeps_its_association() {
+fn silent_peer_is_reported_and_keeps_its_association() {
     let (node, _peer) = start(71);
     let release = ["pfcp", "release", "127.0.0.71", "--within", "300ms"];
     let ran = node.ask(release);
@@ -64,12 +64,12 @@ fn released(
 
 fn answer(peer: &Peer, request: &Header, cause: Cause) {
     let body = BodyBuilder::new().cause(cause);
-    let octets = message(&answer_header(request, None), body.as_slice());
-    peer.send(&octets.expect("short"));
+    let bytes = message(&answer_header(request, None), body.as_slice());
+    peer.send(&bytes.expect("short"));
 }
 
 #[test]
-fn peer_that_refuses_or_does_not_keep_its_word_is_told() {
+fn peer_that_refuses_or_breaks_its_promise_is_reported() {
     let (node, mut peer) = start(72);
     let (code, said) = released(&node, &mut peer, "30s", |peer, request| {
         answer(peer, &request, Cause::REQUEST_REJECTED);
@@ -90,7 +90,7 @@ fn peer_that_refuses_or_does_not_keep_its_word_is_told() {
 }
 
 #[test]
-fn peer_that_releases_is_told_with_the_sessions_that_ended() {
+fn release_is_reported_with_the_sessions_that_ended() {
     let (node, mut peer) = start(73);
     let (code, said) = released(&node, &mut peer, "30s", |peer, request| {
         answer(peer, &request, Cause::REQUEST_ACCEPTED);
@@ -98,8 +98,8 @@ fn peer_that_releases_is_told_with_the_sessions_that_ended() {
         let body = BodyBuilder::new().node(&name);
         let kind = MessageType::ASSOCIATION_RELEASE_REQUEST;
         let header = Header::node(kind, peer.next_sequence());
-        let octets = message(&header, body.as_slice());
-        peer.send(&octets.expect("short"));
+        let bytes = message(&header, body.as_slice());
+        peer.send(&bytes.expect("short"));
     });
     let wanted = "127.0.0.73 released its association; 1 session ended\n";
     assert_eq!((code, said.as_str()), (0, wanted));

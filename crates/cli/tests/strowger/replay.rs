@@ -7,8 +7,8 @@ use strowger_pfcp::ie::Cause;
 use strowger_pfcp::{Header, MessageType, Seid, Sequence};
 use strowger_pfcp_node::CaptureWriter;
 
-use crate::binary::{fed, strowger};
-use crate::captures::{captures, tshark_is_here};
+use crate::binary::{strowger, strowger_with_input};
+use crate::captures::{captures, has_tshark};
 use crate::guarded;
 use crate::running::Running;
 use crate::upf::Upf;
@@ -18,8 +18,8 @@ const UPF: &str = "10.0.0.2:8805";
 
 /// A capture of one session: established, modified and deleted, each with its response.
 fn one_session() -> Vec<u8> {
-    let mut octets = Vec::new();
-    let mut writer = CaptureWriter::new(&mut octets).expect("memory takes it");
+    let mut bytes = Vec::new();
+    let mut writer = CaptureWriter::new(&mut bytes).expect("memory takes it");
     let session = [0, 57, 0, 13, 2, 0, 0, 0, 0, 0, 0, 0, 9, 10, 0, 0, 2];
     let accepted = [0, 19, 0, 1, 1];
     for (at, kind) in [50, 51, 52, 53, 54, 55].into_iter().enumerate() {
@@ -53,14 +53,14 @@ fn one_session() -> Vec<u8> {
             .expect("memory takes it");
     }
     drop(writer);
-    octets
+    bytes
 }
 
 #[test]
-fn requests_name_the_sessions_that_the_node_gave() {
+fn requests_use_the_seids_of_the_live_node() {
     let upf = Upf::start(Some(Cause::REQUEST_ACCEPTED));
     let args = ["pfcp", "replay", "-", "--to", &upf.address(), "--json"];
-    let ran = fed(args, &one_session());
+    let ran = strowger_with_input(args, &one_session());
     let seen = upf.stop();
     assert_eq!(ran.code, 0, "{}", ran.err);
     let last = ran.last_object();
@@ -78,9 +78,9 @@ fn requests_name_the_sessions_that_the_node_gave() {
 }
 
 #[test]
-fn refusal_of_what_the_capture_accepts_is_a_difference() {
+fn refusal_of_a_captured_acceptance_is_a_difference() {
     let upf = Upf::start(Some(Cause::NO_RESOURCES_AVAILABLE));
-    let ran = fed(
+    let ran = strowger_with_input(
         ["pfcp", "replay", "-", "--to", &upf.address(), "--json"],
         &one_session(),
     );
@@ -99,14 +99,14 @@ fn refusal_of_what_the_capture_accepts_is_a_difference() {
 }
 
 #[test]
-fn silence_is_loss() {
+fn unanswered_request_counts_as_lost() {
     let upf = Upf::start(None);
     let patience = ["--wait", "10ms", "--tries", "2", "--json"];
     let address = upf.address();
     let args = ["pfcp", "replay", "-", "--to", &address]
         .into_iter()
         .chain(patience);
-    let ran = fed(args, &one_session());
+    let ran = strowger_with_input(args, &one_session());
     let seen = upf.stop();
     assert_eq!(ran.code, 1);
     assert_eq!(ran.last_object()["lost"], 3);
@@ -114,11 +114,11 @@ fn silence_is_loss() {
 }
 
 #[test]
-fn captures_of_others_are_replayed_whole() {
+fn captures_are_replayed_completely() {
     for capture in captures() {
         let upf = Upf::start(Some(Cause::REQUEST_ACCEPTED));
         let path = capture.to_str().expect("the path is text");
-        let ran = fed(
+        let ran = strowger_with_input(
             ["pfcp", "replay", path, "--to", &upf.address(), "--json"],
             b"",
         );
@@ -131,7 +131,7 @@ fn captures_of_others_are_replayed_whole() {
 }
 
 #[test]
-fn node_answers_captures_of_others_as_they_were_answered_or_for_a_listed_reason() {
+fn node_answers_captures_as_recorded_or_for_a_listed_reason() {
     let captures = captures();
     for capture in &captures {
         // Each capture gets its own node: they name the same tunnels and users.
@@ -146,10 +146,10 @@ fn node_answers_captures_of_others_as_they_were_answered_or_for_a_listed_reason(
 }
 
 #[test]
-fn reasons_for_other_answers_are_what_tshark_sees() {
+fn listed_reasons_match_tshark() {
     let rows = include_str!("../../src/command/pfcp/replay/differences.tsv");
     let captures = captures();
-    if captures.is_empty() || !tshark_is_here() {
+    if captures.is_empty() || !has_tshark() {
         return;
     }
     for row in rows.lines().filter(|row| !row.starts_with('#')) {

@@ -16,8 +16,8 @@ use crate::running::Running;
 /// The configuration of a token, whose file is written into a directory.
 fn token(folder: &Path, name: &str, role: &str, more: &str) -> String {
     let file = folder.join(name);
-    fs::write(&file, format!("the-secret-of-{name}\n")).expect("the folder is ours");
-    fs::set_permissions(&file, Permissions::from_mode(0o600)).expect("it is ours");
+    fs::write(&file, format!("the-secret-of-{name}\n")).expect("the folder is writable");
+    fs::set_permissions(&file, Permissions::from_mode(0o600)).expect("the file is accessible");
     format!("[[doors.token]]\nname = {name:?}\nfile = {file:?}\nrole = {role:?}\n{more}\n")
 }
 
@@ -40,17 +40,22 @@ fn code(result: Result<Value, ClientError>) -> Option<FaultCode> {
     fault(result).map(|fault| fault.code)
 }
 
-const ALL: &str = "addresses = [\"/**\"]";
-const DOORS: &str = "[gateway]\ntcp = \"127.0.0.1:0\"\ncontrol = true\nconformance = true\n";
+const ALL_ADDRESSES: &str = "addresses = [\"/**\"]";
+const ENDPOINTS: &str = "[gateway]\ntcp = \"127.0.0.1:0\"\ncontrol = true\nconformance = true\n";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_method_of_a_node_is_for_the_roles_that_it_names() {
-    let folder = tempfile::tempdir().expect("a folder of our own");
-    let mut config = DOORS.to_owned();
+async fn methods_are_open_to_their_roles_only() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let mut config = ENDPOINTS.to_owned();
     const ROLES: [&str; 3] = ["viewer", "operator", "agent"];
     for role in ROLES {
         // Names differ from roles: `operator` alone would not say which of them is meant.
-        config.push_str(&token(folder.path(), &format!("{role}-1"), role, ALL));
+        config.push_str(&token(
+            folder.path(),
+            &format!("{role}-1"),
+            role,
+            ALL_ADDRESSES,
+        ));
     }
     let node = Running::start(&config);
     let mut operator = client(&node, "operator-1").await;
@@ -89,22 +94,22 @@ async fn every_method_of_a_node_is_for_the_roles_that_it_names() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_passes_on_for_an_agent_reaches_what_the_agent_does() {
-    let folder = tempfile::tempdir().expect("a folder of our own");
+async fn forwarders_reach_only_what_the_token_reaches() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let [near, far] = ["near", "far"].map(|name| folder.path().join(name));
     for root in [&near, &far] {
-        fs::create_dir(root).expect("the folder is ours");
-        fs::write(root.join("a.txt"), "inside").expect("the folder is ours");
+        fs::create_dir(root).expect("the folder is writable");
+        fs::write(root.join("a.txt"), "inside").expect("the folder is writable");
     }
     let mut config = format!(
-        "{DOORS}[[tools.files]]\nname = \"near\"\nroot = {near:?}\n[[tools.files]]\n\
+        "{ENDPOINTS}[[tools.files]]\nname = \"near\"\nroot = {near:?}\n[[tools.files]]\n\
          name = \"far\"\nroot = {far:?}\n"
     );
     let tools = "addresses = [\"/mcp/tools/*_file\", \"/mcp/tools/actor_tree\", \
                  \"/tools/near\", \"/conformance/*\"]";
     config.push_str(&token(folder.path(), "limited", "agent", tools));
-    config.push_str(&token(folder.path(), "whole", "agent", ALL));
-    config.push_str(&token(folder.path(), "viewer", "viewer", ALL));
+    config.push_str(&token(folder.path(), "whole", "agent", ALL_ADDRESSES));
+    config.push_str(&token(folder.path(), "viewer", "viewer", ALL_ADDRESSES));
     let node = Running::start(&config);
     let read = |path: &Path| {
         let arguments = json!({ "path": path.join("a.txt") });
@@ -125,7 +130,7 @@ async fn what_passes_on_for_an_agent_reaches_what_the_agent_does() {
     assert!(refused.contains("not below an allowed directory"), "{rows}");
     assert!(!refused.contains("inside"), "{rows}");
 
-    // The list of tools and the tree contain only what is in reach of the token.
+    // The list of tools and the tree contain only items in reach of the token.
     let tools = limited.call("mcp.tools", Value::Null).await.expect("rows");
     let tools = tools.as_array().expect("rows").clone();
     let names = tools.iter().filter_map(|tool| tool["name"].as_str());
@@ -158,7 +163,7 @@ async fn what_passes_on_for_an_agent_reaches_what_the_agent_does() {
         let refused = code(limited.call(name, json!({})).await);
         assert_eq!(refused, Some(FaultCode::Forbidden), "{name}");
     }
-    // Even with all addresses, nobody has access to an exit, and an agent has none to a topic.
+    // Even with all addresses, no token has access to an exit, and an agent has none to a topic.
     let exit = whole.call("@(exits/components) call", json!({})).await;
     assert_eq!(code(exit), Some(FaultCode::UnknownTarget));
     let topic = whole
@@ -189,19 +194,19 @@ async fn what_passes_on_for_an_agent_reaches_what_the_agent_does() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn code_of_an_agent_gets_no_tool_that_the_agent_may_not_call() {
-    let folder = tempfile::tempdir().expect("a folder of our own");
+async fn code_gets_no_tool_that_its_agent_may_not_call() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let root = folder.path().join("work");
-    fs::create_dir(&root).expect("the folder is ours");
-    fs::write(root.join("a.txt"), "inside").expect("the folder is ours");
+    fs::create_dir(&root).expect("the folder is writable");
+    fs::write(root.join("a.txt"), "inside").expect("the folder is writable");
     let cache = folder.path().join("cache");
     let mut config = format!(
-        "{DOORS}deadline = \"10m\"\n[mcp]\ndeadline = \"10m\"\n[components]\ncache = {cache:?}\n\
-         [tools.code]\nenabled = true\n[[tools.files]]\nroot = {root:?}\n"
+        "{ENDPOINTS}deadline = \"10m\"\n[mcp]\ndeadline = \"10m\"\n[components]\n\
+         cache = {cache:?}\n[tools.code]\nenabled = true\n[[tools.files]]\nroot = {root:?}\n"
     );
     let only = "addresses = [\"/mcp/tools/code_execute\", \"/tools/*\"]";
     config.push_str(&token(folder.path(), "limited", "agent", only));
-    config.push_str(&token(folder.path(), "whole", "agent", ALL));
+    config.push_str(&token(folder.path(), "whole", "agent", ALL_ADDRESSES));
     let node = Running::start(&config);
     let arguments = json!({
         "code": "await fns.read_text_file({ path: 'a.txt' })",
@@ -223,26 +228,27 @@ async fn code_of_an_agent_gets_no_tool_that_the_agent_may_not_call() {
 }
 
 const HTTP: &str = "[metrics]\nlisten = \"127.0.0.1:0\"\n";
-const ABROAD: &str = "[metrics]\nlisten = \"0.0.0.0:0\"\n";
+const HTTP_EVERYWHERE: &str = "[metrics]\nlisten = \"0.0.0.0:0\"\n";
 const GATEWAY: &str = "[gateway]\ntcp = \"127.0.0.1:0\"\n";
 
 /// Configurations with which no node starts, and the message about each.
-fn refused(at: &Path) -> Vec<(String, &'static str)> {
-    let good = |name: &str| token(at, name, "viewer", ALL);
+fn refused_configurations(at: &Path) -> Vec<(String, &'static str)> {
+    let good = |name: &str| token(at, name, "viewer", ALL_ADDRESSES);
     let with = |role: &str, more: &str| token(at, "tee", role, more);
     let one = good("one");
     let same = one.clone() + &good("twin");
-    fs::write(at.join("twin"), "the-secret-of-one\n").expect("the folder is ours");
+    fs::write(at.join("twin"), "the-secret-of-one\n").expect("the folder is writable");
     let empty = good("empty");
-    fs::write(at.join("empty"), "").expect("the folder is ours");
+    fs::write(at.join("empty"), "").expect("the folder is writable");
     let open = good("open");
-    fs::set_permissions(at.join("open"), Permissions::from_mode(0o644)).expect("it is ours");
+    fs::set_permissions(at.join("open"), Permissions::from_mode(0o644))
+        .expect("the file is accessible");
     vec![
         (
-            with("admin", ALL),
+            with("admin", ALL_ADDRESSES),
             "unknown variant `admin`, expected one of `viewer`, `operator`",
         ),
-        (with("owner", ALL), "unknown variant `owner`"),
+        (with("owner", ALL_ADDRESSES), "unknown variant `owner`"),
         (with("viewer", ""), "missing field `addresses`"),
         (with("viewer", "addresses = []"), "nothing is reachable"),
         (with("viewer", "addresses = [\"\"]"), "must not be empty"),
@@ -251,11 +257,11 @@ fn refused(at: &Path) -> Vec<(String, &'static str)> {
             "leave out `@(`",
         ),
         (
-            with("viewer", &format!("{ALL}\nverbs = [\"burn\"]")),
+            with("viewer", &format!("{ALL_ADDRESSES}\nverbs = [\"burn\"]")),
             "unknown verb \"burn\"; expected one of tell",
         ),
         (
-            with("viewer", &format!("{ALL}\nverbs = [\"kill\"]")),
+            with("viewer", &format!("{ALL_ADDRESSES}\nverbs = [\"kill\"]")),
             "which its role viewer does not have",
         ),
         (format!("{one}{one}"), "two tokens named \"one\""),
@@ -272,11 +278,11 @@ fn refused(at: &Path) -> Vec<(String, &'static str)> {
         (open, "accessible to other users (mode 644)"),
         (format!("{HTTP}tokens = true\n"), "needs a [[doors.token]]"),
         (
-            format!("{ABROAD}tokens = true\n{one}"),
+            format!("{HTTP_EVERYWHERE}tokens = true\n{one}"),
             "must be on the loopback",
         ),
         (
-            format!("{ABROAD}[mcp]\nhttp = true\n{one}"),
+            format!("{HTTP_EVERYWHERE}[mcp]\nhttp = true\n{one}"),
             "must be on the loopback",
         ),
         (
@@ -295,13 +301,13 @@ fn refused(at: &Path) -> Vec<(String, &'static str)> {
 }
 
 #[test]
-fn a_check_and_a_start_refuse_the_same_tokens() {
-    let folder = tempfile::tempdir().expect("a folder of our own");
+fn check_and_start_refuse_the_same_tokens() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let at = folder.path();
     let file = at.join("node.toml");
     let name = file.to_str().expect("text");
-    for (config, says) in refused(at) {
-        fs::write(&file, &config).expect("the folder is ours");
+    for (config, says) in refused_configurations(at) {
+        fs::write(&file, &config).expect("the folder is writable");
         for words in [
             &["check", name][..],
             &["run", "--port", "0", "--config", name],
@@ -314,23 +320,23 @@ fn a_check_and_a_start_refuse_the_same_tokens() {
 }
 
 #[test]
-fn a_check_and_a_start_take_the_same_tokens() {
-    let folder = tempfile::tempdir().expect("a folder of our own");
+fn check_and_start_accept_the_same_tokens() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let at = folder.path();
     let file = at.join("node.toml");
     let name = file.to_str().expect("text");
-    let good = |name: &str| token(at, name, "viewer", ALL);
+    let good = |name: &str| token(at, name, "viewer", ALL_ADDRESSES);
     let with = |role: &str, more: &str| token(at, "tee", role, more);
     let one = good("one");
     let other = good("other");
-    let more = format!("{ALL}\nverbs = [\"tree\", \"metrics\"]");
+    let more = format!("{ALL_ADDRESSES}\nverbs = [\"tree\", \"metrics\"]");
     for config in [
         format!("{one}{other}"),
         with("viewer", &more),
         format!("{HTTP}tokens = true\n[mcp]\nhttp = true\n{one}"),
         format!("{GATEWAY}{one}"),
     ] {
-        fs::write(&file, &config).expect("the folder is ours");
+        fs::write(&file, &config).expect("the folder is writable");
         let ran = strowger(["check", name]);
         assert_eq!(ran.code, 0, "{config}: {}", ran.err);
         Running::start(&config).end();
@@ -338,6 +344,6 @@ fn a_check_and_a_start_take_the_same_tokens() {
     // A relative path is resolved against the directory of the configuration.
     let beside = one.replace(&format!("{:?}", at.join("one")), "\"one\"");
     assert_ne!(beside, one);
-    fs::write(&file, beside).expect("the folder is ours");
+    fs::write(&file, beside).expect("the folder is writable");
     assert_eq!(strowger(["check", name]).code, 0);
 }

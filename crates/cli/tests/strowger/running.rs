@@ -40,9 +40,9 @@ impl Running {
 
     /// Does the same by means of another program, which is given the command line.
     pub(crate) fn start_by(program: &[&str], port: u16, config: &str) -> Self {
-        let folder = tempfile::tempdir().expect("a folder of our own");
+        let folder = tempfile::tempdir().expect("a temporary folder");
         let file = folder.path().join("node.toml");
-        fs::write(&file, config).expect("the folder is ours");
+        fs::write(&file, config).expect("the folder is writable");
         let socket = folder.path().join("control.sock");
         let line = program.iter().chain([&env!("CARGO_BIN_EXE_strowger")]);
         let mut words = line.copied();
@@ -56,14 +56,14 @@ impl Running {
 
     /// Starts a node that puts its socket at the default place, below `place`.
     pub(crate) fn start_in(place: &Path) -> Self {
-        let folder = tempfile::tempdir().expect("a folder of our own");
+        let folder = tempfile::tempdir().expect("a temporary folder");
         let mut command = Command::new(env!("CARGO_BIN_EXE_strowger"));
         command.args(["run", "--json", "--port", "0"]);
         Self::spawn(within(command, place), folder)
     }
 
     fn spawn(mut command: Command, folder: TempDir) -> Self {
-        let log = File::create(folder.path().join(LOG)).expect("the folder is ours");
+        let log = File::create(folder.path().join(LOG)).expect("the folder is writable");
         command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -99,7 +99,7 @@ impl Running {
             .arg(format!("-{name}"))
             .arg(self.child.id().to_string())
             .status()
-            .expect("there is a kill command");
+            .expect("kill is installed");
         assert!(sent.success());
     }
 

@@ -15,8 +15,8 @@ use crate::guarded::Guarded;
 use crate::peer::{Peer, STARTED, value};
 
 #[test]
-fn a_wrong_scenario_is_told_with_its_line_and_key() {
-    let folder = tempfile::tempdir().expect("a folder of our own");
+fn invalid_scenario_is_reported_with_line_and_key() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("wrong.toml");
     std::fs::write(&path, "[[rule]]\non = \"heartbeat\"\nrefus = 75\n").expect("room");
     let path = path.to_str().expect("a path in letters");
@@ -28,20 +28,20 @@ fn a_wrong_scenario_is_told_with_its_line_and_key() {
 }
 
 #[test]
-fn a_scenario_that_is_not_there_is_something_outside() {
+fn missing_scenario_is_an_environment_error() {
     let ran = strowger(["pfcp", "serve", "--scenario", "no-such-file.toml"]);
     assert_eq!(ran.code, 3, "{}", ran.err);
 }
 
 /// A running `strowger pfcp serve`; killed when dropped.
-struct Serving {
+struct ServeProcess {
     child: Guarded,
     lines: Lines<BufReader<ChildStdout>>,
     n4: String,
     recovery: u64,
 }
 
-impl Serving {
+impl ServeProcess {
     fn start(listen: &str, args: &[&OsStr]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_strowger"));
         command
@@ -57,12 +57,12 @@ impl Serving {
             n4: String::new(),
             recovery: 0,
         };
-        serving.starts();
+        serving.wait_for_start();
         serving
     }
 
     /// Starts with a scenario on a port that the system chooses.
-    fn by(scenario: &str) -> Self {
+    fn with_scenario(scenario: &str) -> Self {
         let file = tempfile::NamedTempFile::new().expect("a file of our own");
         std::fs::write(file.path(), scenario).expect("room");
         let args = [OsStr::new("--scenario"), file.path().as_os_str()];
@@ -75,17 +75,17 @@ impl Serving {
     }
 
     /// Waits until it reports that it is ready.
-    fn starts(&mut self) {
+    fn wait_for_start(&mut self) {
         let said = self.object();
         self.n4 = said["n4"].as_str().expect("an address").to_owned();
         self.recovery = said["recovery"].as_u64().expect("a time stamp");
     }
 
     /// Shuts it down in order; returns the number of times that each rule was hit.
-    fn struck(mut self) -> Value {
+    fn end_with_hits(mut self) -> Value {
         let id = self.child.id().to_string();
         let sent = Command::new("kill").args(["-TERM", &id]).status();
-        assert!(sent.expect("there is a kill command").success());
+        assert!(sent.expect("kill is installed").success());
         let last = self.object();
         assert!(self.child.wait().success());
         last["struck"].clone()
@@ -93,10 +93,10 @@ impl Serving {
 }
 
 #[test]
-fn a_node_that_is_killed_keeps_its_sessions() {
-    let folder = tempfile::tempdir().expect("a folder of our own");
+fn killed_node_keeps_its_sessions() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let store = [OsStr::new("--store"), folder.path().as_os_str()];
-    let serving = Serving::start("127.0.0.1:0", &store);
+    let serving = ServeProcess::start("127.0.0.1:0", &store);
     let mut peer = Peer::associated(62, &serving.n4);
     let establish = |number| peer.establish(Ipv4Addr::new(10, 62, 0, number));
     let sessions: Vec<_> = (1..=5).map(establish).collect();
@@ -104,7 +104,7 @@ fn a_node_that_is_killed_keeps_its_sessions() {
     // This kills it with SIGKILL.
     drop(serving);
 
-    let again = Serving::start(&n4, &store);
+    let again = ServeProcess::start(&n4, &store);
     assert_eq!(again.recovery, recovery, "nothing is lost");
     for seid in sessions {
         let seid = seid.expect("it was accepted");
@@ -114,17 +114,19 @@ fn a_node_that_is_killed_keeps_its_sessions() {
 }
 
 #[test]
-fn a_node_refuses_as_its_scenario_says_and_tells_what_struck() {
-    let serving = Serving::by("[[rule]]\non = \"association setup\"\ncount = 1\nrefuse = 72\n");
+fn scenario_refusals_are_applied_and_counted() {
+    let serving = ServeProcess::with_scenario(
+        "[[rule]]\non = \"association setup\"\ncount = 1\nrefuse = 72\n",
+    );
     let mut peer = Peer::bind(61, &serving.n4);
     assert_eq!(peer.associate(7), Cause::NO_ESTABLISHED_ASSOCIATION);
     assert_eq!(peer.associate(7), Cause::REQUEST_ACCEPTED);
-    assert_eq!(serving.struck(), json!([1]));
+    assert_eq!(serving.end_with_hits(), json!([1]));
 }
 
 #[test]
-fn what_a_scenario_drops_or_delays_is_answered_when_it_is_asked_again_or_later() {
-    let serving = Serving::by(
+fn dropped_and_delayed_requests_are_answered_on_retry_or_later() {
+    let serving = ServeProcess::with_scenario(
         "[[rule]]\non = \"session establishment\"\nafter = 1\ncount = 1\ndrop = true\n\
          [[rule]]\non = \"session deletion\"\ncount = 1\ndelay = \"30ms\"\n",
     );
@@ -135,13 +137,14 @@ fn what_a_scenario_drops_or_delays_is_answered_when_it_is_asked_again_or_later()
     for seid in [passed, dropped] {
         assert_eq!(peer.delete(seid), Cause::REQUEST_ACCEPTED);
     }
-    assert_eq!(serving.struck(), json!([1, 1]));
+    assert_eq!(serving.end_with_hits(), json!([1, 1]));
 }
 
 #[test]
-fn a_scenario_restarts_the_node_which_forgets_its_sessions_and_says_so() {
-    let mut serving =
-        Serving::by("[[rule]]\non = \"session modification\"\ncount = 1\nrestart = true\n");
+fn scenario_restart_loses_the_sessions_and_is_announced() {
+    let mut serving = ServeProcess::with_scenario(
+        "[[rule]]\non = \"session modification\"\ncount = 1\nrestart = true\n",
+    );
     let before = serving.recovery;
     let mut peer = Peer::associated(64, &serving.n4);
     let seid = peer
@@ -150,22 +153,23 @@ fn a_scenario_restarts_the_node_which_forgets_its_sessions_and_says_so() {
     let sequence = peer.next_sequence();
     let strikes = Message::session(seid, sequence, SessionModificationRequest::new());
     peer.send(&strikes.encode().expect("it fits"));
-    serving.starts();
+    serving.wait_for_start();
     assert!(serving.recovery > before, "peers are told");
     assert_eq!(peer.modify(seid), Cause::SESSION_CONTEXT_NOT_FOUND);
-    assert_eq!(serving.struck(), json!([1]));
+    assert_eq!(serving.end_with_hits(), json!([1]));
 }
 
 #[test]
-fn a_scenario_changes_the_time_stamp_that_peers_are_told() {
-    let serving = Serving::by("[[rule]]\non = \"heartbeat\"\nafter = 1\ntime_stamp = 60\n");
+fn scenario_changes_the_recovery_time_stamp() {
+    let serving =
+        ServeProcess::with_scenario("[[rule]]\non = \"heartbeat\"\nafter = 1\ntime_stamp = 60\n");
     let mut peer = Peer::bind(65, &serving.n4);
     let mut told = || {
         let request = Message::node(peer.next_sequence(), HeartbeatRequest::new(STARTED));
         let answer = peer.ask(&request);
         let value = value(&answer, IeType::RECOVERY_TIME_STAMP).expect("mandatory");
         u64::from(u32::from_be_bytes(
-            *value.first_chunk().expect("four octets"),
+            *value.first_chunk().expect("four bytes"),
         ))
     };
     assert_eq!(told(), serving.recovery);

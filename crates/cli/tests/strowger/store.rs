@@ -8,7 +8,7 @@ use strowger_pfcp::Seid;
 use strowger_pfcp::ie::Cause;
 
 use crate::binary::strowger;
-use crate::captures::left_out;
+use crate::captures::report_skipped;
 use crate::guarded;
 use crate::peer::Peer;
 use crate::running::Running;
@@ -25,8 +25,8 @@ fn sessions(live: &Running) -> Vec<Value> {
 }
 
 #[test]
-fn node_that_was_killed_has_all_that_it_acknowledged() {
-    let folder = tempfile::tempdir().expect("a folder of our own");
+fn killed_node_keeps_all_acknowledged_state() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let mut live = Running::start(&config(folder.path()));
     let port = port_of(&live);
     let mut peer = Peer::associated(2, &live.n4);
@@ -53,8 +53,8 @@ fn node_that_was_killed_has_all_that_it_acknowledged() {
 }
 
 #[test]
-fn what_a_load_was_told_is_there_after_a_kill() {
-    let folder = tempfile::tempdir().expect("a folder of our own");
+fn acknowledged_load_survives_a_kill() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let journal = folder.path().join("journal");
     let journal = journal.to_str().expect("text");
     let live = Running::start(&config(folder.path()));
@@ -101,7 +101,7 @@ fn what_a_load_was_told_is_there_after_a_kill() {
 
 /// Checks a node whose disk accepts no more data. Returns the sessions that were acknowledged and
 /// not deleted, and those that were deleted.
-fn refuses_and_goes_on(
+fn assert_refuses_and_resumes(
     live: &Running,
     peer: &mut Peer,
     mut held: Vec<Seid>,
@@ -140,15 +140,15 @@ const SHORT_FILES: [&str; 3] = [
 ];
 
 #[test]
-fn node_that_cannot_write_refuses_what_is_new_and_deletes() {
-    let folder = tempfile::tempdir().expect("a folder of our own");
+fn node_that_cannot_write_refuses_new_sessions_and_deletes() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let config = config(folder.path());
     // The database makes its journal long when it is new.
     Running::start(&config).end();
     let live = Running::start_by(&SHORT_FILES, 0, &config);
     let port = port_of(&live);
     let mut peer = Peer::associated(2, &live.n4);
-    let (there, deleted) = refuses_and_goes_on(&live, &mut peer, Vec::new());
+    let (there, deleted) = assert_refuses_and_resumes(&live, &mut peer, Vec::new());
     live.kill();
     let live = Running::start_on(port, &config);
     let after = sessions(&live);
@@ -166,10 +166,10 @@ fn node_that_cannot_write_refuses_what_is_new_and_deletes() {
 }
 
 #[test]
-fn node_whose_disk_is_full_goes_on_when_there_is_room_again() {
-    let folder = tempfile::tempdir().expect("a folder of our own");
+fn node_with_a_full_disk_resumes_when_there_is_space() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let disk = folder.path().join("disk");
-    std::fs::create_dir(&disk).expect("the folder is ours");
+    std::fs::create_dir(&disk).expect("the folder is writable");
     let script = format!("mount -t tmpfs -o size=8m tmpfs {disk:?} && exec \"$0\" \"$@\"",);
     let own = ["unshare", "-rm", "sh", "-c", &script];
     let can = std::process::Command::new("unshare")
@@ -177,7 +177,7 @@ fn node_whose_disk_is_full_goes_on_when_there_is_room_again() {
         .status();
     if !can.is_ok_and(|status| status.success()) {
         // The other test uses files that cannot grow.
-        let _: Vec<()> = left_out("a disk that is full", "this user may not mount one");
+        let _: Vec<()> = report_skipped("a disk that is full", "this user may not mount one");
         return;
     }
     let live = Running::start_by(&own, 0, &config(&disk));
@@ -191,8 +191,8 @@ fn node_whose_disk_is_full_goes_on_when_there_is_room_again() {
         .join("filler");
     let full = std::fs::write(&filler, vec![1; 16 << 20]);
     assert!(full.is_err(), "a disk of 8 MiB takes 16");
-    let (there, deleted) = refuses_and_goes_on(&live, &mut peer, held);
-    std::fs::remove_file(&filler).expect("it is ours");
+    let (there, deleted) = assert_refuses_and_resumes(&live, &mut peer, held);
+    std::fs::remove_file(&filler).expect("the file is accessible");
     let mut tries = 0_u32;
     let new = loop {
         tries += 1;
@@ -214,8 +214,8 @@ fn node_whose_disk_is_full_goes_on_when_there_is_room_again() {
 }
 
 #[test]
-fn store_is_verified_and_exported_without_being_touched() {
-    let folder = tempfile::tempdir().expect("a folder of our own");
+fn store_is_verified_and_exported_without_a_change() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("store");
     let path = path.to_str().expect("text");
     let ran = strowger(["store", "verify", path]);
@@ -249,13 +249,10 @@ fn store_is_verified_and_exported_without_being_touched() {
 
     // Half of the last groups is cut off.
     let journal = Path::new(path).join("db/0.jnl");
-    let mut octets = std::fs::read(&journal).expect("it is there");
-    let end = octets
-        .iter()
-        .rposition(|&octet| octet != 0)
-        .expect("records");
-    octets.truncate(end - 300);
-    std::fs::write(&journal, &octets).expect("the folder is ours");
+    let mut bytes = std::fs::read(&journal).expect("it exists");
+    let end = bytes.iter().rposition(|&byte| byte != 0).expect("records");
+    bytes.truncate(end - 300);
+    std::fs::write(&journal, &bytes).expect("the folder is writable");
     for _ in 0..2 {
         let verified = strowger(["store", "verify", path]);
         assert_eq!(verified.code, 1, "{}{}", verified.out, verified.err);
@@ -264,13 +261,13 @@ fn store_is_verified_and_exported_without_being_touched() {
             "{}",
             verified.err
         );
-        assert_eq!(std::fs::read(&journal).expect("it is there"), octets);
+        assert_eq!(std::fs::read(&journal).expect("it exists"), bytes);
     }
 }
 
 #[test]
-fn node_does_not_start_on_a_store_that_it_may_not_write() {
-    let folder = tempfile::tempdir().expect("a folder of our own");
+fn node_does_not_start_on_a_read_only_store() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let config = config(folder.path());
     let live = Running::start(&config);
     let port = port_of(&live);
@@ -289,11 +286,11 @@ fn node_does_not_start_on_a_store_that_it_may_not_write() {
     };
     let can = within(&read_only).status();
     if !can.is_ok_and(|status| status.success()) {
-        let _: Vec<()> = left_out("a disk that is read-only", "this user may not mount one");
+        let _: Vec<()> = report_skipped("a disk that is read-only", "this user may not mount one");
         return;
     }
     let file = folder.path().join("node.toml");
-    std::fs::write(&file, &config).expect("the folder is ours");
+    std::fs::write(&file, &config).expect("the folder is writable");
     let mut command = within(&format!("{read_only} && exec \"$0\" \"$@\""));
     command.arg(env!("CARGO_BIN_EXE_strowger"));
     command.args(["run", "--port", "0", "--control"]);

@@ -56,17 +56,17 @@ fn tar(args: &[&str], folder: &Path) {
 }
 
 #[test]
-fn store_of_an_earlier_build_is_whole_and_its_sessions_go_on() {
+fn store_of_an_earlier_build_is_complete_and_usable() {
     for format in 1..=FORMAT {
         for (name, _) in STORES {
-            let folder = tempfile::tempdir().expect("a folder of our own");
+            let folder = tempfile::tempdir().expect("a temporary folder");
             let archive = fixtures(format).join(format!("{name}.tar.gz"));
             tar(&["-xzf", archive.to_str().expect("text")], folder.path());
             let path = folder.path().join("store");
             let verified = strowger(["store", "verify", path.to_str().expect("text")]);
             assert_eq!(verified.code, 0, "{}{}", verified.out, verified.err);
             let facts = fs::read_to_string(archive.with_extension("").with_extension("tsv"));
-            assert_eq!(facts.expect("it is there"), facts_of(&path), "{name}");
+            assert_eq!(facts.expect("it exists"), facts_of(&path), "{name}");
 
             let live = Running::start(&config(folder.path(), name));
             let listed = live.ask(["pfcp", "sessions", "--json"]).objects();
@@ -127,7 +127,7 @@ fn facts_of(path: &Path) -> String {
 }
 
 #[test]
-fn sessions_of_every_kind_are_in_the_store_of_this_build() {
+fn sessions_of_every_kind_are_stored() {
     // Relative to the root of the repository, where the command is run.
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let to = std::env::var_os("STROWGER_STORE_FIXTURES").map(|folder| root.join(folder));
@@ -135,7 +135,7 @@ fn sessions_of_every_kind_are_in_the_store_of_this_build() {
         fs::create_dir(to).expect("fixtures are never written again");
     }
     for (name, killed) in STORES {
-        let folder = tempfile::tempdir().expect("a folder of our own");
+        let folder = tempfile::tempdir().expect("a temporary folder");
         let live = Running::start(&config(folder.path(), name));
         fill(&live);
         if killed {
@@ -152,7 +152,7 @@ fn sessions_of_every_kind_are_in_the_store_of_this_build() {
             let create = ["--sparse", "--owner=0", "--group=0", "-czf"];
             let archive = [&create[..], &[archive.to_str().expect("text")]].concat();
             tar(&archive, folder.path());
-            fs::write(to.join(format!("{name}.tsv")), facts).expect("the folder is ours");
+            fs::write(to.join(format!("{name}.tsv")), facts).expect("the folder is writable");
         }
     }
 }
@@ -169,9 +169,9 @@ fn fill(live: &Running) {
 
     let ue = |number| Ipv4Addr::new(10, 60, 0, number);
     let plain = peer.establish(ue(1)).expect("accepted");
-    let metered = metered(&mut peer, ue(2).into());
+    let metered = establish_metered(&mut peer, ue(2).into());
     let sixth = IpAddr::from([0x2001, 0xdb8, 0, 1, 0, 0, 0, 1]);
-    let v6 = established(&mut peer, &SessionRules::pdu_session(sixth));
+    let v6 = establish(&mut peer, &SessionRules::pdu_session(sixth));
     let updated = peer.establish(ue(4)).expect("accepted");
     let reshaped = peer.establish(ue(5)).expect("accepted");
     let deleted = peer.establish(ue(6)).expect("accepted");
@@ -197,7 +197,7 @@ fn fill(live: &Running) {
 }
 
 /// A session with a URR that counts traffic and a QER.
-fn metered(peer: &mut Peer, ue: IpAddr) -> Seid {
+fn establish_metered(peer: &mut Peer, ue: IpAddr) -> Seid {
     let plain = SessionRules::pdu_session(ue);
     let urr = CreateUrr::new(1, MeasurementMethod::VOLUM, ReportingTriggers::VOLTH)
         .volume_threshold(VolumeThreshold::total(1 << 40))
@@ -215,7 +215,7 @@ fn metered(peer: &mut Peer, ue: IpAddr) -> Seid {
     established.expect("accepted")
 }
 
-fn established(peer: &mut Peer, rules: &SessionRules) -> Seid {
+fn establish(peer: &mut Peer, rules: &SessionRules) -> Seid {
     let established = peer.establish_with(|request| {
         request
             .create_pdrs(rules.pdrs().to_vec())

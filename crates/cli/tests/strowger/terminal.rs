@@ -29,11 +29,11 @@ impl Terminal {
     fn run(args: &[&str]) -> Self {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let master = openpt(flags).expect("the system has terminals");
-        grantpt(&master).expect("it is ours");
-        unlockpt(&master).expect("it is ours");
+        grantpt(&master).expect("the file is accessible");
+        unlockpt(&master).expect("the file is accessible");
         let name = ptsname(&master, Vec::new()).expect("it has a name");
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let line = rustix::fs::open(name, flags, Mode::empty()).expect("it is ours");
+        let line = rustix::fs::open(name, flags, Mode::empty()).expect("the file is accessible");
         let line = File::from(line);
         let size = Winsize {
             ws_row: 24,
@@ -62,9 +62,9 @@ impl Terminal {
         let mut screen = keyboard.try_clone().expect("there are descriptors");
         let (send, text) = std::sync::mpsc::channel();
         let shown = std::thread::spawn(move || {
-            let mut octets = [0; 4096];
-            while let Ok(read @ 1..) = screen.read(&mut octets) {
-                if send.send(octets[..read].to_vec()).is_err() {
+            let mut bytes = [0; 4096];
+            while let Ok(read @ 1..) = screen.read(&mut bytes) {
+                if send.send(bytes[..read].to_vec()).is_err() {
                     return;
                 }
             }
@@ -81,9 +81,9 @@ impl Terminal {
     }
 
     /// Waits until this text was shown.
-    fn until(&mut self, text: &str) {
+    fn wait_for(&mut self, text: &str) {
         while !self.seen.contains(text) {
-            let more = self.text.recv_timeout(PATIENCE);
+            let more = self.text.recv_timeout(OUTPUT_TIMEOUT);
             let more = more.unwrap_or_else(|error| panic!("{text:?}: {error}: {}", self.seen));
             self.seen.push_str(&String::from_utf8_lossy(&more));
         }
@@ -98,7 +98,7 @@ impl Terminal {
     /// Waits for the exit of the program; returns its exit code. The terminal must be as it was.
     fn ended(mut self) -> Option<i32> {
         let status = self.child.wait();
-        self.until(LEAVE);
+        self.wait_for(LEAVE_SCREEN);
         let after = tcgetattr(&self.line).expect("it is a terminal");
         assert_eq!(format!("{after:?}"), format!("{:?}", self.before));
         drop(self.line);
@@ -110,34 +110,34 @@ impl Terminal {
 }
 
 /// Longest time until something is shown, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const OUTPUT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The sequences that enter the alternate screen, and that leave it and restore the cursor.
-const ENTER: &str = "\x1b[?1049h";
-const LEAVE: &str = "\x1b[?1049l\x1b[?25h";
+const ENTER_SCREEN: &str = "\x1b[?1049h";
+const LEAVE_SCREEN: &str = "\x1b[?1049l\x1b[?25h";
 
 fn top(node: &Running) -> Terminal {
     let mut terminal = Terminal::run(&["top", "--control", &node.control]);
-    terminal.until(ENTER);
-    terminal.until("/node/n4");
+    terminal.wait_for(ENTER_SCREEN);
+    terminal.wait_for("/node/n4");
     terminal
 }
 
 #[test]
-fn top_leaves_the_terminal_as_it_was_when_it_is_told_to_quit() {
+fn top_restores_the_terminal_on_quit() {
     let node = Running::start("");
     let mut terminal = top(&node);
     terminal.press("m");
     terminal.press("/");
-    terminal.until("filter:");
+    terminal.wait_for("filter:");
     terminal.press("nobody\r");
-    terminal.until("nobody");
+    terminal.wait_for("nobody");
     terminal.press("q");
     assert_eq!(terminal.ended(), Some(0));
 }
 
 #[test]
-fn top_leaves_the_terminal_as_it_was_on_ctrl_c() {
+fn top_restores_the_terminal_on_ctrl_c() {
     let node = Running::start("");
     let mut terminal = top(&node);
     terminal.press("\x03");
@@ -145,21 +145,21 @@ fn top_leaves_the_terminal_as_it_was_on_ctrl_c() {
 }
 
 #[test]
-fn top_leaves_the_terminal_as_it_was_on_a_signal() {
+fn top_restores_the_terminal_on_a_signal() {
     let node = Running::start("");
     let terminal = top(&node);
     let id = terminal.child.id().to_string();
     let sent = Command::new("kill").args(["-TERM", &id]).status();
-    assert!(sent.expect("there is a kill command").success());
+    assert!(sent.expect("kill is installed").success());
     assert_eq!(terminal.ended(), Some(0));
 }
 
 #[test]
-fn top_goes_on_when_the_node_has_gone_and_says_so() {
+fn top_reports_a_lost_node_and_continues() {
     let node = Running::start("");
     let mut terminal = top(&node);
     node.end();
-    terminal.until("figures are stale");
+    terminal.wait_for("figures are stale");
     terminal.press("q");
     assert_eq!(terminal.ended(), Some(0));
 }

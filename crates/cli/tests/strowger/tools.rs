@@ -11,14 +11,14 @@ use crate::running::Running;
 
 /// A directory with a file in it, and a secret beside the directory.
 fn folder() -> TempDir {
-    let folder = tempfile::tempdir().expect("a folder of our own");
-    fs::create_dir(folder.path().join("data")).expect("it is ours");
-    fs::write(folder.path().join("data/note.txt"), "call back").expect("it is ours");
-    fs::write(folder.path().join("secret"), "no").expect("it is ours");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    fs::create_dir(folder.path().join("data")).expect("the file is accessible");
+    fs::write(folder.path().join("data/note.txt"), "call back").expect("the file is accessible");
+    fs::write(folder.path().join("secret"), "no").expect("the file is accessible");
     folder
 }
 
-fn granted(folder: &TempDir, more: &str) -> String {
+fn files_config(folder: &TempDir, more: &str) -> String {
     let root = folder.path().join("data");
     format!("[[tools.files]]\nroot = {root:?}\n{more}\n")
 }
@@ -28,9 +28,9 @@ fn ask(node: &Running, to: &str, payload: &Value) -> Ran {
 }
 
 #[test]
-fn granted_files_are_reached_and_others_are_not() {
+fn only_granted_files_are_reachable() {
     let folder = folder();
-    let node = Running::start(&granted(&folder, ""));
+    let node = Running::start(&files_config(&folder, ""));
     let read = ask(&node, "tools/files#read", &json!({ "path": "note.txt" }));
     assert_eq!(
         (read.code, read.out.as_str()),
@@ -39,8 +39,8 @@ fn granted_files_are_reached_and_others_are_not() {
         read.err
     );
 
-    let octets = json!({ "path": "octets", "base64": "AP8K" });
-    let written = ask(&node, "@(tools/files) write", &octets);
+    let file = json!({ "path": "octets", "base64": "AP8K" });
+    let written = ask(&node, "@(tools/files) write", &file);
     assert_eq!(written.code, 0, "{}", written.err);
     let there = fs::read(folder.path().join("data/octets")).expect("it was written");
     assert_eq!(there, [0, 255, 10]);
@@ -72,12 +72,12 @@ fn granted_files_are_reached_and_others_are_not() {
 }
 
 #[test]
-fn several_roots_have_names_and_terms_of_their_own() {
+fn roots_have_names_and_limits_of_their_own() {
     let (work, library) = (folder(), folder());
     let node = Running::start(&format!(
         "{}{}",
-        granted(&work, "octets = 10"),
-        granted(&library, "name = \"library\"\nread_only = true")
+        files_config(&work, "octets = 10"),
+        files_config(&library, "name = \"library\"\nread_only = true")
     ));
     let tree = node.ask(["tree", "/tools"]).out;
     assert!(tree.contains("files") && tree.contains("library"), "{tree}");
@@ -92,9 +92,9 @@ fn several_roots_have_names_and_terms_of_their_own() {
 }
 
 #[test]
-fn what_tools_are_asked_is_seen_by_those_who_watch() {
+fn calls_of_tools_are_shown_in_listings() {
     let folder = folder();
-    let node = Running::start(&granted(&folder, metrics::LISTEN));
+    let node = Running::start(&files_config(&folder, metrics::LISTEN));
     for path in ["note.txt", "../secret", "nothing"] {
         ask(&node, "tools/files#read", &json!({ "path": path }));
     }
@@ -143,9 +143,9 @@ fn what_tools_are_asked_is_seen_by_those_who_watch() {
 }
 
 #[test]
-fn a_panic_keeps_the_address_and_the_figures() {
+fn panic_keeps_address_and_statistics() {
     let folder = folder();
-    let node = Running::start(&granted(&folder, ""));
+    let node = Running::start(&files_config(&folder, ""));
     let read = json!({ "path": "note.txt" });
     assert_eq!(ask(&node, "tools/files#read", &read).out, "call back");
     let killed = node.ask(["kill", "/tools/files", "--panic", "--json"]);
@@ -158,10 +158,10 @@ fn a_panic_keeps_the_address_and_the_figures() {
 }
 
 #[test]
-fn a_root_that_is_not_there_is_said_before_anything_starts() {
+fn missing_root_is_reported_before_the_start() {
     let folder = folder();
     let config = folder.path().join("node.toml");
-    fs::write(&config, "[[tools.files]]\nroot = \"missing\"\n").expect("it is ours");
+    fs::write(&config, "[[tools.files]]\nroot = \"missing\"\n").expect("the file is accessible");
     let config = config.to_str().expect("text");
     for verb in [
         &["check", config][..],
@@ -177,7 +177,7 @@ fn a_root_that_is_not_there_is_said_before_anything_starts() {
         );
     }
     let good = folder.path().join("good.toml");
-    fs::write(&good, "[[tools.files]]\nroot = \"data\"\n").expect("it is ours");
+    fs::write(&good, "[[tools.files]]\nroot = \"data\"\n").expect("the file is accessible");
     let ran = strowger(["check", good.to_str().expect("text")]);
     assert!(
         ran.out.contains("allowed directories: files"),

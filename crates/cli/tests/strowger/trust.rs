@@ -16,11 +16,12 @@ struct Package {
 
 impl Package {
     fn new(more: &str) -> Self {
-        let folder = tempfile::tempdir().expect("a folder of our own");
+        let folder = tempfile::tempdir().expect("a temporary folder");
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let octets = fs::read(root.join("fixtures/components/counter.wasm"));
+        let bytes = fs::read(root.join("fixtures/components/counter.wasm"));
         let package = Self { folder };
-        fs::write(package.at("it.wasm"), octets.expect("it is there")).expect("it is ours");
+        fs::write(package.at("it.wasm"), bytes.expect("it exists"))
+            .expect("the file is accessible");
         package.write(more);
         package
     }
@@ -34,7 +35,7 @@ impl Package {
             "# A component.\n[component]\nname = \"counter\"\nfile = \"it.wasm\"\n\
              [limits]\ndeadline = \"1s\"\ninit = \"5s\"\n{more}\n"
         );
-        fs::write(self.at("it.toml"), text).expect("it is ours");
+        fs::write(self.at("it.toml"), text).expect("the file is accessible");
     }
 
     fn path(&self) -> String {
@@ -42,9 +43,9 @@ impl Package {
     }
 
     fn alter(&self, from: &str, to: &str) {
-        let before = fs::read_to_string(self.path()).expect("it is there");
+        let before = fs::read_to_string(self.path()).expect("it exists");
         assert!(before.contains(from), "{before}");
-        fs::write(self.path(), before.replace(from, to)).expect("it is ours");
+        fs::write(self.path(), before.replace(from, to)).expect("the file is accessible");
     }
 
     /// Creates a key; returns its public half.
@@ -71,24 +72,24 @@ fn text(path: &Path) -> String {
     path.to_str().expect("a text").to_owned()
 }
 
-fn trusting(name: &str, signer: &str) -> String {
+fn trusted_signer(name: &str, signer: &str) -> String {
     format!("[components.trust]\nsigners = {{ {name} = \"{signer}\" }}\n")
 }
 
 /// The verdict of every way to run a component: `check`, `inspect` with the node's configuration,
 /// and the node itself, by its command and by its socket.
 fn refusals(node: &Running, package: &Package, config: &str) -> Vec<(i32, String)> {
-    let folder = tempfile::tempdir().expect("a folder of our own");
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("node.toml");
     let whole = format!("{config}\n[[component]]\nmanifest = {:?}\n", package.path());
-    fs::write(&file, whole).expect("it is ours");
+    fs::write(&file, whole).expect("the file is accessible");
     let (file, path) = (text(&file), package.path());
     let said = |ran: Ran| (ran.code, ran.err);
     vec![
         said(strowger(["check", &file])),
         said(strowger(["component", "inspect", &path, "--config", &file])),
         said(node.ask(["component", "deploy", &path])),
-        match called(node, "component.deploy", json!({ "manifest": path })) {
+        match call(node, "component.deploy", json!({ "manifest": path })) {
             Ok(_) => (0, String::new()),
             Err(fault) => (2, fault),
         },
@@ -96,7 +97,7 @@ fn refusals(node: &Running, package: &Package, config: &str) -> Vec<(i32, String
 }
 
 /// Calls a method like any client of the socket.
-fn called(node: &Running, method: &str, params: Value) -> Result<Value, String> {
+fn call(node: &Running, method: &str, params: Value) -> Result<Value, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
@@ -129,10 +130,10 @@ fn assert_refused(refusals: &[(i32, String)], says: &[&str]) {
 const GRANT: &str = "[grant]\nsend = [\"audit\"]";
 
 #[test]
-fn a_node_runs_what_is_signed_and_nothing_that_was_altered_since() {
+fn node_runs_only_signed_and_unaltered_components() {
     let package = Package::new(GRANT);
     let (release, stranger) = (package.keygen("release.pem"), package.keygen("other.pem"));
-    let config = trusting("release", &release);
+    let config = trusted_signer("release", &release);
     let node = Running::start(&config);
     let refused = |says: &[&str]| assert_refused(&refusals(&node, &package, &config), says);
     refused(&[
@@ -147,7 +148,7 @@ fn a_node_runs_what_is_signed_and_nothing_that_was_altered_since() {
     assert_eq!(verified.code, 0, "{}", verified.err);
     refused(&[&stranger, "signed by release"]);
     package.sign("release.pem");
-    let good = fs::read_to_string(package.path()).expect("it is there");
+    let good = fs::read_to_string(package.path()).expect("it exists");
     assert!(
         good.starts_with("# A component.\n[component]\nsigner = "),
         "{good}"
@@ -161,11 +162,11 @@ fn a_node_runs_what_is_signed_and_nothing_that_was_altered_since() {
         rule,
         "strowger component sign",
     ]);
-    fs::write(package.path(), &good).expect("it is ours");
+    fs::write(package.path(), &good).expect("the file is accessible");
     // The code differs from what was signed, by an empty custom section.
-    let mut code = fs::read(package.at("it.wasm")).expect("it is there");
+    let mut code = fs::read(package.at("it.wasm")).expect("it exists");
     code.extend([0, 2, 1, b'x']);
-    fs::write(package.at("it.wasm"), &code).expect("it is ours");
+    fs::write(package.at("it.wasm"), &code).expect("the file is accessible");
     refused(&["not signed by release", rule]);
     // Both are signed in their current form: every way accepts them.
     package.sign("release.pem");
@@ -176,7 +177,7 @@ fn a_node_runs_what_is_signed_and_nothing_that_was_altered_since() {
     package.write("");
     for grant in [false, true] {
         let params = json!({ "manifest": package.path(), "grant": grant });
-        let said = called(&node, "component.upgrade", params).expect_err("nobody signed it");
+        let said = call(&node, "component.upgrade", params).expect_err("nobody signed it");
         assert!(said.contains("names no signer"), "{said}");
     }
     let log = node.log();
@@ -188,16 +189,13 @@ fn a_node_runs_what_is_signed_and_nothing_that_was_altered_since() {
 }
 
 #[test]
-fn a_key_is_private_and_no_key_is_written_over() {
+fn key_file_is_private_and_never_overwritten() {
     use std::os::unix::fs::PermissionsExt;
 
     let package = Package::new(GRANT);
     let signer = package.keygen("key.pem");
     let key = package.at("key.pem");
-    let mode = fs::metadata(&key)
-        .expect("it is there")
-        .permissions()
-        .mode();
+    let mode = fs::metadata(&key).expect("it exists").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     let again = strowger(["component", "keygen", &text(&key)]);
     assert_eq!(again.code, 3, "{}", again.err);
@@ -225,11 +223,11 @@ fn a_key_is_private_and_no_key_is_written_over() {
         bad.err
     );
     let inline = "component = { name = \"a\", file = \"it.wasm\" }\n";
-    fs::write(package.path(), inline).expect("it is ours");
+    fs::write(package.path(), inline).expect("the file is accessible");
     let ran = strowger(["component", "sign", &package.path(), "--key", &text(&key)]);
     assert_eq!(ran.code, 2, "{}", ran.err);
     assert_eq!(
-        fs::read_to_string(package.path()).expect("it is there"),
+        fs::read_to_string(package.path()).expect("it exists"),
         inline
     );
     let unsigned = strowger(["component", "verify", &package.path()]);
@@ -237,10 +235,10 @@ fn a_key_is_private_and_no_key_is_written_over() {
 }
 
 #[test]
-fn what_is_granted_has_a_cap_that_holds_on_every_way() {
+fn caps_on_grants_apply_to_every_command() {
     let package = Package::new("");
-    fs::create_dir_all(package.at("data/in")).expect("it is ours");
-    std::os::unix::fs::symlink("/etc", package.at("data/link")).expect("it is ours");
+    fs::create_dir_all(package.at("data/in")).expect("the file is accessible");
+    std::os::unix::fs::symlink("/etc", package.at("data/link")).expect("the file is accessible");
     let config = format!(
         "[components.caps.grant]\nsend = [\"audit\", \"orders.*\"]\nlog = true\n\
          [components.caps.grant.files.all]\npath = {:?}\n",
@@ -277,7 +275,7 @@ fn what_is_granted_has_a_cap_that_holds_on_every_way() {
         "{config}[[component]]\nmanifest = {:?}\ngrant = {{ clock = true }}\n",
         package.path()
     );
-    let ran = crate::binary::fed(["check", "-"], own.as_bytes());
+    let ran = crate::binary::strowger_with_input(["check", "-"], own.as_bytes());
     assert_eq!(ran.code, 2, "{}", ran.err);
     package
         .write("[grant]\nsend = [\"orders.eu\"]\nlog = true\n[grant.files.f]\npath = \"data/in\"");
@@ -292,7 +290,7 @@ fn what_is_granted_has_a_cap_that_holds_on_every_way() {
 }
 
 #[test]
-fn an_upgrade_shows_what_it_may_do_more_and_does_it_only_if_it_is_granted() {
+fn wider_upgrade_is_shown_and_needs_consent() {
     let package = Package::new("[grant]\nclock = true\n[grant.files.d]\npath = \"/usr/share\"");
     let node = Running::start("");
     let ran = node.ask(["component", "deploy", &package.path()]);
@@ -327,13 +325,13 @@ fn an_upgrade_shows_what_it_may_do_more_and_does_it_only_if_it_is_granted() {
     assert_eq!(changes.as_array().map(Vec::len), Some(3), "{changes}");
     // The check cannot be bypassed by calling the method directly.
     let params = json!({ "manifest": package.path() });
-    let said = called(&node, "component.upgrade", params).expect_err("it is wider");
+    let said = call(&node, "component.upgrade", params).expect_err("it is wider");
     assert!(
         said.contains("needs more capabilities") && said.contains("\"changes\""),
         "{said}"
     );
     let params = json!({ "manifest": package.path(), "grant": true });
-    let row = called(&node, "component.upgrade", params).expect("it was granted");
+    let row = call(&node, "component.upgrade", params).expect("it was granted");
     assert_eq!(row["changes"].as_array().map(Vec::len), Some(3), "{row}");
     // A narrower grant needs no consent, and is also shown; going back is a wider one.
     package.write("");
@@ -349,7 +347,7 @@ fn an_upgrade_shows_what_it_may_do_more_and_does_it_only_if_it_is_granted() {
         "{}",
         ran.err
     );
-    let said = called(&node, "component.rollback", json!({ "name": "counter" }));
+    let said = call(&node, "component.rollback", json!({ "name": "counter" }));
     assert!(said.expect_err("it is wider").contains("grant.files.d"));
     let ran = node.ask(["component", "rollback", "counter", "--grant"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
@@ -363,7 +361,7 @@ fn an_upgrade_shows_what_it_may_do_more_and_does_it_only_if_it_is_granted() {
 }
 
 #[test]
-fn more_memory_time_and_weight_is_more() {
+fn more_memory_time_and_weight_count_as_wider() {
     let package = Package::new("");
     let node = Running::start("");
     assert_eq!(node.ask(["component", "deploy", &package.path()]).code, 0);
@@ -389,8 +387,9 @@ fn more_memory_time_and_weight_is_more() {
 }
 
 #[test]
-fn a_node_may_let_upgrades_widen_up_to_its_caps() {
-    let alone = crate::binary::fed(["check", "-"], b"[components.trust]\nwiden = true\n");
+fn configuration_may_accept_wider_upgrades_up_to_the_caps() {
+    let alone =
+        crate::binary::strowger_with_input(["check", "-"], b"[components.trust]\nwiden = true\n");
     assert_eq!(alone.code, 2, "{}", alone.err);
     assert!(
         alone.err.contains("[components.caps.grant]"),
@@ -417,7 +416,7 @@ fn a_node_may_let_upgrades_widen_up_to_its_caps() {
 }
 
 #[test]
-fn the_examples_of_the_document_are_configurations() {
+fn documented_examples_are_valid_configurations() {
     let document = include_str!("../../../../docs/components.md");
     let chapter = document.split("\n## Trust\n").nth(1).expect("a chapter");
     let chapter = chapter.split("\n## ").next().expect("it ends");
@@ -426,10 +425,10 @@ fn the_examples_of_the_document_are_configurations() {
         .filter_map(|rest| rest.split("```").next())
         .collect();
     assert!(!examples.is_empty(), "{chapter}");
-    let folder = tempfile::tempdir().expect("a folder of our own");
+    let folder = tempfile::tempdir().expect("a temporary folder");
     for example in examples {
         let file = folder.path().join("node.toml");
-        fs::write(&file, example).expect("it is ours");
+        fs::write(&file, example).expect("the file is accessible");
         let ran = strowger(["check", &text(&file)]);
         assert_eq!(ran.code, 0, "{}\n{example}", ran.err);
         for key in ["signers", "[components.caps.grant]"] {

@@ -16,14 +16,14 @@ use std::process::Command;
 use serde_json::Value;
 
 use self::map::{Compared, Map};
-use crate::binary::{fed, strowger};
-use crate::captures::{captures, tshark_is_here};
+use crate::binary::{strowger, strowger_with_input};
+use crate::captures::{captures, has_tshark};
 use crate::guarded;
 use crate::pdml;
 
 #[test]
-fn names_and_values_are_those_of_tshark() {
-    if !tshark_is_here() {
+fn names_and_values_match_tshark() {
+    if !has_tshark() {
         return;
     }
     let map = Map::read();
@@ -53,15 +53,15 @@ fn names_and_values_are_those_of_tshark() {
 }
 
 #[test]
-fn encoded_json_is_the_payload_that_tshark_shows() {
-    if !tshark_is_here() {
+fn encoded_json_matches_the_payload_of_tshark() {
+    if !has_tshark() {
         return;
     }
     for capture in captures() {
         let json = strowger(["pfcp", "decode", text(&capture), "--json"]);
         assert_eq!(json.code, 0, "{}", json.err);
-        let octets = fed(["pfcp", "encode"], json.out.as_bytes());
-        assert_eq!(octets.code, 0, "{}", octets.err);
+        let bytes = strowger_with_input(["pfcp", "encode"], json.out.as_bytes());
+        assert_eq!(bytes.code, 0, "{}", bytes.err);
         let mut tshark = Command::new("tshark");
         tshark
             .args([
@@ -77,7 +77,7 @@ fn encoded_json_is_the_payload_that_tshark_shows() {
             .arg(&capture);
         let theirs = guarded::output(&mut tshark);
         let theirs = String::from_utf8(theirs.stdout).expect("hex is text");
-        let ours: Vec<&str> = octets.out.lines().collect();
+        let ours: Vec<&str> = bytes.out.lines().collect();
         let theirs: Vec<&str> = theirs.lines().collect();
         assert_eq!(ours.len(), theirs.len(), "{}", capture.display());
         for (at, (ours, theirs)) in ours.iter().zip(&theirs).enumerate() {

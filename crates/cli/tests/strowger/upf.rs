@@ -11,12 +11,12 @@ use strowger_pfcp::{Header, MessageType, Seid, frames};
 /// Answers on a loopback socket until it is dropped.
 pub(crate) struct Upf {
     address: SocketAddr,
-    answering: Option<JoinHandle<Seen>>,
+    answering: Option<JoinHandle<ReceivedRequests>>,
 }
 
 /// The requests that a [`Upf`] received.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct ReceivedRequests {
     pub(crate) requests: u64,
     /// Requests for a session that was never created here, or was deleted.
     pub(crate) unknown_sessions: u64,
@@ -34,7 +34,7 @@ impl Upf {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback has ports");
         let address = socket.local_addr().expect("bound");
         let answering = thread::spawn(move || {
-            let mut seen = Seen::default();
+            let mut seen = ReceivedRequests::default();
             let mut buffer = vec![0; 65_536];
             loop {
                 let (length, peer) = match socket.recv_from(&mut buffer) {
@@ -64,7 +64,7 @@ impl Upf {
     }
 
     /// Stops, and returns the requests received.
-    pub(crate) fn stop(mut self) -> Seen {
+    pub(crate) fn stop(mut self) -> ReceivedRequests {
         let answering = self.answering.take().expect("stopped once");
         let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback has ports");
         socket
@@ -74,7 +74,7 @@ impl Upf {
     }
 }
 
-impl Seen {
+impl ReceivedRequests {
     fn answer(&mut self, request: Header, cause: Option<Cause>) -> Option<Vec<u8>> {
         self.requests += 1;
         let kind = request.message_type;
@@ -100,9 +100,9 @@ impl Seen {
             message_type: MessageType(kind.0 + 1),
             ..request
         };
-        let mut octets = Vec::new();
-        header.encode(body.len(), &mut octets).expect("short");
-        octets.extend_from_slice(&body);
-        cause.map(|_| octets)
+        let mut bytes = Vec::new();
+        header.encode(body.len(), &mut bytes).expect("short");
+        bytes.extend_from_slice(&body);
+        cause.map(|_| bytes)
     }
 }

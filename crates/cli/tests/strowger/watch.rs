@@ -10,7 +10,7 @@ use crate::guarded::Guarded;
 use crate::running::Running;
 
 #[test]
-fn top_once_is_a_table_or_an_object() {
+fn top_once_prints_a_table_or_an_object() {
     let node = Running::start("");
     let ran = node.ask(["top", "--once", "--sort", "memory", "--limit", "3"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
@@ -44,7 +44,7 @@ fn top_once_is_a_table_or_an_object() {
 }
 
 #[test]
-fn top_without_a_terminal_says_what_else_there_is() {
+fn top_without_a_terminal_names_the_alternatives() {
     let node = Running::start("");
     let ran = node.ask(["top"]);
     assert_eq!(ran.code, 2);
@@ -52,8 +52,8 @@ fn top_without_a_terminal_says_what_else_there_is() {
 }
 
 #[test]
-fn top_and_trace_say_that_no_node_runs() {
-    let folder = tempfile::tempdir().expect("a folder of our own");
+fn top_and_trace_report_a_missing_node() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let socket = folder.path().join("none.sock");
     let socket = socket.to_str().expect("text");
     for args in [&["top", "--once"][..], &["trace", "**"]] {
@@ -69,7 +69,7 @@ fn top_and_trace_say_that_no_node_runs() {
 }
 
 #[test]
-fn a_trace_tells_what_actors_do_and_ends_after_its_records() {
+fn trace_shows_activity_and_ends_after_its_records() {
     let node = Running::start("");
     let mut command = Command::new(env!("CARGO_BIN_EXE_strowger"));
     command
@@ -109,7 +109,7 @@ fn a_trace_tells_what_actors_do_and_ends_after_its_records() {
 }
 
 #[test]
-fn a_trace_for_people_ends_with_why() {
+fn trace_as_text_ends_with_the_reason() {
     let node = Running::start("");
     let ran = node.ask(["trace", "/nobody", "--for", "1ms"]);
     assert_eq!(

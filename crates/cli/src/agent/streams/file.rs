@@ -8,7 +8,7 @@ use strowger_gateway::mcp::{Tool, ToolOutput, ToolRequest, ToolSet};
 use strowger_tools::files::{AppendRequest, WriteRequest};
 use strowger_tools::stream::FollowStreamRequest;
 
-use super::{STREAMS, StreamsRef, a, ask, object};
+use super::{STREAMS, StreamsRef, ask, object, scalar};
 use crate::agent::roots::Roots;
 
 pub(super) fn add(tools: ToolSet, streams: &StreamsRef, roots: &Roots) -> ToolSet {
@@ -21,20 +21,20 @@ pub(super) fn add(tools: ToolSet, streams: &StreamsRef, roots: &Roots) -> ToolSe
         about,
         object(
             [
-                ("stream", a("string", "Name of the stream.")),
-                ("path", a("string", path)),
-                ("append", a("boolean", "Append to the file.")),
+                ("stream", scalar("string", "Name of the stream.")),
+                ("path", scalar("string", path)),
+                ("append", scalar("boolean", "Append to the file.")),
             ],
             &["stream", "path"],
         ),
     )
     .with_output(object(
         [
-            ("pieces", a("integer", "Number of items written.")),
-            ("octets", a("integer", "Number of bytes written.")),
+            ("pieces", scalar("integer", "Number of items written.")),
+            ("octets", scalar("integer", "Number of bytes written.")),
             (
                 "failed",
-                a("boolean", "`true` if the stream ended with an error."),
+                scalar("boolean", "`true` if the stream ended with an error."),
             ),
         ],
         &["pieces", "octets", "failed"],
@@ -64,7 +64,7 @@ async fn write(streams: StreamsRef, roots: Roots, call: ToolRequest) -> Result<T
     if !params.append {
         file.ask(WriteRequest::new(&file.path, "")).await?;
     }
-    let (mut pieces, mut octets, mut error) = (0_u64, 0, None);
+    let (mut pieces, mut bytes, mut error) = (0_u64, 0, None);
     while let Some(piece) = reader.recv().await {
         let piece = match piece {
             Ok(piece) => piece.into_payload().bytes,
@@ -73,21 +73,21 @@ async fn write(streams: StreamsRef, roots: Roots, call: ToolRequest) -> Result<T
                 break;
             }
         };
-        (pieces, octets) = (pieces + 1, octets + piece.len());
+        (pieces, bytes) = (pieces + 1, bytes + piece.len());
         let path = file.path.clone();
         file.ask(AppendRequest { path, bytes: piece }).await?;
-        let said = format!("{octets} bytes written");
-        call.progress.report(pieces as f64, None, &said).await;
+        let summary = format!("{bytes} bytes written");
+        call.progress.report(pieces as f64, None, &summary).await;
     }
-    let facts = json!({ "pieces": pieces, "octets": octets, "failed": error.is_some() });
-    let said = format!("Wrote {pieces} items, {octets} bytes, to {}.", params.path);
-    let mut value = json!({ "pieces": pieces, "octets": octets });
+    let facts = json!({ "pieces": pieces, "octets": bytes, "failed": error.is_some() });
+    let summary = format!("Wrote {pieces} items, {bytes} bytes, to {}.", params.path);
+    let mut value = json!({ "pieces": pieces, "octets": bytes });
     let Some(error) = error else {
-        let answer = ToolOutput::text(said).with_structured(facts);
+        let answer = ToolOutput::text(summary).with_structured(facts);
         return Ok(answer.with_local_value(value));
     };
-    let said = format!("{said}\nThe stream ended with an error: {error}");
+    let summary = format!("{summary}\nThe stream ended with an error: {error}");
     value["error"] = Value::String(error);
-    let answer = ToolOutput::text(said).with_structured(facts);
+    let answer = ToolOutput::text(summary).with_structured(facts);
     Ok(answer.with_local_value(value).into_failure())
 }

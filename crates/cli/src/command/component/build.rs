@@ -51,11 +51,11 @@ pub(crate) fn run(args: &ComponentBuildArgs, output: &mut Output) -> CliResult {
     let wrong =
         |module: &Path, why: String| Err(Failure::input(format!("{}: {why}", module.display())));
     let (component, default) = if args.from.is_file() {
-        let component = wrap(read_bytes(&args.from)?, &args.world);
+        let component = wrap_module(read_bytes(&args.from)?, &args.world);
         let component = component.or_else(|why| wrong(&args.from, why))?;
         (component, args.from.with_extension("component.wasm"))
     } else {
-        let (name, target) = package(&args.from)?;
+        let (name, target) = find_package(&args.from)?;
         compile(&args.from)?;
         let module = target
             .join(TARGET)
@@ -68,18 +68,18 @@ pub(crate) fn run(args: &ComponentBuildArgs, output: &mut Output) -> CliResult {
     std::fs::write(&out, &component).map_err(|error| Failure::file(&out, &error))?;
     let sha256 = strowger_wasm::load::Digest::of(&component).to_string();
     if args.json {
-        let (file, octets) = (out.display().to_string(), component.len());
-        return output.json(&json!({ "file": file, "octets": octets, "sha256": sha256 }));
+        let (file, bytes) = (out.display().to_string(), component.len());
+        return output.json(&json!({ "file": file, "octets": bytes, "sha256": sha256 }));
     }
-    let (file, octets) = (out.display(), component.len());
-    output.line(format!("{file}: {octets} bytes, sha256 {sha256}"))
+    let (file, bytes) = (out.display(), component.len());
+    output.line(format!("{file}: {bytes} bytes, sha256 {sha256}"))
 }
 
 /// The contract, for modules that do not embed it.
 const WIT: &str = include_str!("../../../../../wit/component.wit");
 
 /// Makes a component of a core module that exports a world of the contract.
-fn wrap(mut module: Vec<u8>, world: &str) -> Result<Vec<u8>, String> {
+fn wrap_module(mut module: Vec<u8>, world: &str) -> Result<Vec<u8>, String> {
     let (own, _) = metadata::decode(&module).map_err(|error| format!("{error:#}"))?;
     if own.is_some() {
         return encode(&module);
@@ -101,14 +101,14 @@ fn encode(module: &[u8]) -> Result<Vec<u8>, String> {
 }
 
 /// Returns the name of the package in a folder, and the target directory of cargo.
-fn package(folder: &Path) -> CliResult<(String, PathBuf)> {
+fn find_package(folder: &Path) -> CliResult<(String, PathBuf)> {
     let mut cargo = Command::new("cargo");
     cargo.current_dir(folder);
     cargo.args(["metadata", "--no-deps", "--format-version", "1"]);
     let ran = cargo.output().map_err(|error| no_cargo(folder, &error))?;
     if !ran.status.success() {
-        let said = String::from_utf8_lossy(&ran.stderr).trim().to_owned();
-        return Err(Failure::input(format!("{}: {said}", folder.display())));
+        let message = String::from_utf8_lossy(&ran.stderr).trim().to_owned();
+        return Err(Failure::input(format!("{}: {message}", folder.display())));
     }
     let metadata: Value = serde_json::from_slice(&ran.stdout).unwrap_or_default();
     let manifest = std::fs::canonicalize(folder.join("Cargo.toml"));
@@ -138,7 +138,7 @@ fn compile(folder: &Path) -> CliResult {
     let mut hidden = vec![(cargo_home(), "/cargo")];
     let mut rustc = rustc();
     if !has_target(&mut rustc) {
-        let Some(Sources { root, compiler }) = sources() else {
+        let Some(Sources { root, compiler }) = find_sources() else {
             let what = format!("the Rust target {TARGET} is not installed");
             let hint = format!("rustup target add {TARGET}");
             return Err(Failure::outside(what).hint(hint));
@@ -182,7 +182,7 @@ fn rustc() -> Command {
 
 fn has_target(rustc: &mut Command) -> bool {
     rustc.args(["--print", "target-libdir", "--target", TARGET]);
-    printed(rustc).is_some_and(|folder| folder.is_dir())
+    printed_path(rustc).is_some_and(|folder| folder.is_dir())
 }
 
 /// A Rust toolchain that can build its standard library for any target.
@@ -203,7 +203,7 @@ enum Compiler {
 /// The path at which distributions install `rustc`.
 const SYSTEM: &str = "/usr/bin/rustc";
 
-fn sources() -> Option<Sources> {
+fn find_sources() -> Option<Sources> {
     let mut nightly = Command::new("rustc");
     nightly.arg("+nightly").env_remove("RUSTUP_TOOLCHAIN");
     let found = [
@@ -213,13 +213,13 @@ fn sources() -> Option<Sources> {
     ];
     found.into_iter().find_map(|(mut rustc, compiler)| {
         let root = sysroot(&mut rustc)?;
-        let there = root.join("lib/rustlib/src/rust/library").is_dir();
-        there.then_some(Sources { root, compiler })
+        let has_sources = root.join("lib/rustlib/src/rust/library").is_dir();
+        has_sources.then_some(Sources { root, compiler })
     })
 }
 
 fn sysroot(rustc: &mut Command) -> Option<PathBuf> {
-    printed(rustc.args(["--print", "sysroot"]))
+    printed_path(rustc.args(["--print", "sysroot"]))
 }
 
 /// Finds the linker that a Rust toolchain bundles; those of distributions bundle none.
@@ -236,7 +236,7 @@ fn cargo_home() -> Option<PathBuf> {
 }
 
 /// Runs a command and returns the path that it prints.
-fn printed(command: &mut Command) -> Option<PathBuf> {
+fn printed_path(command: &mut Command) -> Option<PathBuf> {
     let ran = command.output().ok().filter(|ran| ran.status.success())?;
     let text = String::from_utf8(ran.stdout).ok()?;
     Some(PathBuf::from(text.trim()))

@@ -9,7 +9,7 @@ use strowger_gateway::client::ClientError;
 
 use super::follow::DeadlineArgs;
 use crate::command::observe::printable;
-use crate::control::{ControlArgs, block_on, failed};
+use crate::control::{ControlArgs, block_on, client_failure};
 use crate::exit::{CliResult, Failure};
 use crate::output::{Output, Table, TextStyle};
 
@@ -153,9 +153,9 @@ pub(crate) fn list(args: &ListArgs, output: &mut Output) -> CliResult {
     let rows = block_on(async {
         let mut client = args.control.connect().await?;
         let rows = client.rows("component.list", Value::Null).await;
-        let mut rows = rows.map_err(|error| failed(&error))?;
+        let mut rows = rows.map_err(|error| client_failure(&error))?;
         let mut all = Vec::new();
-        while let Some(row) = rows.next().await.map_err(|error| failed(&error))? {
+        while let Some(row) = rows.next().await.map_err(|error| client_failure(&error))? {
             all.push(row);
         }
         Ok(all)
@@ -208,7 +208,7 @@ pub(crate) fn list(args: &ListArgs, output: &mut Output) -> CliResult {
 
 pub(crate) fn deploy(args: &DeployArgs, output: &mut Output) -> CliResult {
     let params = json!({
-        "manifest": place(&args.manifest)?,
+        "manifest": absolute_path(&args.manifest)?,
         "name": args.name,
         "expose": args.expose,
     });
@@ -218,7 +218,7 @@ pub(crate) fn deploy(args: &DeployArgs, output: &mut Output) -> CliResult {
 
 pub(crate) fn upgrade(args: &UpgradeArgs, output: &mut Output) -> CliResult {
     let params = json!({
-        "manifest": place(&args.manifest)?,
+        "manifest": absolute_path(&args.manifest)?,
         "name": args.name,
         "grant": args.grant,
     });
@@ -248,7 +248,7 @@ pub(crate) fn remove(args: &RemoveArgs, output: &mut Output) -> CliResult {
 
 impl OutcomeArgs {
     fn ask(&self, method: &str, params: Value) -> CliResult<Value> {
-        self.call(method, params)?.map_err(|error| refused(&error))
+        self.call(method, params)?.map_err(|error| refusal(&error))
     }
 
     /// Asks for another version. If that is refused, the differences are printed as well.
@@ -267,7 +267,7 @@ impl OutcomeArgs {
         {
             output.json(&json!({ "refused": "wider", "changes": changes }))?;
         }
-        Err(refused(&error))
+        Err(refusal(&error))
     }
 
     fn call(&self, method: &str, params: Value) -> CliResult<Result<Value, ClientError>> {
@@ -281,7 +281,10 @@ impl OutcomeArgs {
         let name = output.paint(TextStyle::Bold, text(row, "name"));
         let mut line = format!("{name} {what}, version {}", version(row));
         if !row["previous"].is_null() {
-            line.push_str(&format!("; `rollback` restores {}", short(row, "previous")));
+            line.push_str(&format!(
+                "; `rollback` restores {}",
+                short_hash(row, "previous")
+            ));
         }
         if !row["address"].is_null() {
             line.push_str(&format!("; exposed as {}", text(row, "address")));
@@ -304,13 +307,13 @@ impl OutcomeArgs {
 }
 
 /// Converts a refusal of the node to the failure that this program would report itself.
-fn refused(error: &ClientError) -> Failure {
+fn refusal(error: &ClientError) -> Failure {
     let ClientError::Fault(fault) = error else {
-        return failed(error);
+        return client_failure(error);
     };
     let failure = match fault.code {
         FaultCode::Refused => Failure::check(&fault.message),
-        _ => failed(error),
+        _ => client_failure(error),
     };
     let hint = fault
         .details
@@ -323,7 +326,7 @@ fn refused(error: &ClientError) -> Failure {
 }
 
 /// Returns the absolute path of a file, for another process.
-fn place(path: &Path) -> CliResult<String> {
+fn absolute_path(path: &Path) -> CliResult<String> {
     let whole = std::fs::canonicalize(path).map_err(|error| Failure::file(path, &error))?;
     let text = whole.to_str().map(str::to_owned);
     text.ok_or_else(|| Failure::input(format!("{}: path is not valid UTF-8", path.display())))
@@ -334,10 +337,10 @@ fn text(row: &Value, key: &str) -> String {
 }
 
 fn version(row: &Value) -> String {
-    short(row, "sha256")
+    short_hash(row, "sha256")
 }
 
 /// Returns the beginning of a hash, long enough to tell versions apart.
-fn short(row: &Value, key: &str) -> String {
+fn short_hash(row: &Value, key: &str) -> String {
     text(row, key).chars().take(12).collect()
 }

@@ -1,5 +1,5 @@
 //! Progress of an operation that a node performs on a component, followed until it is over or
-//! nobody waits for it.
+//! its caller stops waiting.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use strowger_gateway::client::{Client, ClientError};
 
-use crate::command::signals::Signals;
-use crate::command::span;
-use crate::control::{ControlArgs, block_on, failed};
+use crate::command::duration;
+use crate::command::signals::ShutdownSignals;
+use crate::control::{ControlArgs, block_on, client_failure};
 use crate::exit::{CliResult, Failure};
 
 /// The arguments that say how long to wait, and whether to show progress.
 #[derive(Debug, clap::Args)]
 pub(super) struct DeadlineArgs {
     /// Maximum time to wait; a component that is not starting by then is cancelled.
-    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = span::parse)]
+    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration::parse)]
     deadline: Duration,
     /// Show progress on standard error even if it is not a terminal.
     #[arg(long)]
@@ -51,7 +51,7 @@ impl DeadlineArgs {
         params: Value,
         shown: &mut ProgressLine,
     ) -> CliResult<Result<Value, ClientError>> {
-        let mut signals = Signals::new()?;
+        let mut signals = ShutdownSignals::new()?;
         let mut client = control.connect().await?;
         let within = u64::try_from(self.deadline.as_millis()).unwrap_or(u64::MAX);
         let begin = json!({ "method": method, "params": params, "within_ms": within });
@@ -64,16 +64,19 @@ impl DeadlineArgs {
         loop {
             let seen = tokio::select! {
                 seen = client.call("component.watch", look.clone()) => seen,
-                () = signals.end() => return Err(interrupted(control, id).await),
+                () = signals.recv() => return Err(interrupted(control, id).await),
             };
             let seen = match seen {
                 Ok(seen) if seen["over"] == true => return Ok(Ok(seen["row"].clone())),
                 Ok(seen) => seen,
                 Err(ClientError::Fault(fault)) => return Ok(Err(ClientError::Fault(fault))),
-                Err(error) => return Err(unknown(&error, self.deadline)),
+                Err(error) => return Err(unknown_outcome(&error, self.deadline)),
             };
             if since.elapsed() > self.deadline + CANCEL_TIMEOUT {
-                return Err(goes_on(&format!("no outcome within {:?}", self.deadline)));
+                return Err(still_running(&format!(
+                    "no outcome within {:?}",
+                    self.deadline
+                )));
             }
             shown.show(&seen)?;
             look["id"] = seen["id"].clone();
@@ -87,14 +90,14 @@ async fn interrupted(control: &ControlArgs, id: &Value) -> Failure {
         // The first connection is in the middle of a call.
         let mut client = control.connect().await?;
         let cancelled = cancel(&mut client, id).await;
-        cancelled.map_err(|error| failed(&error))
+        cancelled.map_err(|error| client_failure(&error))
     };
     match cancel.await {
         Ok(true) => Failure::outside(
             "interrupted: the deployment was cancelled before the component started",
         )
         .hint("compiled code is kept for the next attempt"),
-        Ok(false) => goes_on("interrupted"),
+        Ok(false) => still_running("interrupted"),
         Err(_) => Failure::outside(
             "interrupted, but the node does not answer: the deployment may continue",
         )
@@ -107,7 +110,7 @@ async fn cancel(client: &mut Client, id: &Value) -> Result<bool, ClientError> {
     Ok(cancelled["cancelled"] == true)
 }
 
-fn goes_on(what: &str) -> Failure {
+fn still_running(what: &str) -> Failure {
     Failure::outside(format!(
         "{what}: the component is already starting, and the node continues"
     ))
@@ -115,7 +118,7 @@ fn goes_on(what: &str) -> Failure {
 }
 
 /// The failure when the node goes away, or is too busy to answer.
-fn unknown(error: &ClientError, deadline: Duration) -> Failure {
+fn unknown_outcome(error: &ClientError, deadline: Duration) -> Failure {
     Failure::outside(format!(
         "{error}: the node continues, unless the component is not starting within {deadline:?}"
     ))
@@ -149,7 +152,7 @@ impl ProgressLine {
         if !self.terminal && !self.last.as_ref().is_none_or(new) {
             return Ok(());
         }
-        let line = line(stage, seen);
+        let line = stage_line(stage, seen);
         let mut to = io::stderr().lock();
         let written = match self.terminal {
             // Draw over the previous line, and clear the rest of it.
@@ -157,7 +160,7 @@ impl ProgressLine {
             false => writeln!(to, "{line}"),
         };
         self.last = Some((stage.to_owned(), Instant::now()));
-        // Standard error may be closed: then nobody reads the progress.
+        // Standard error may be closed: then the progress has no reader.
         self.wanted = written.is_ok();
         Ok(())
     }
@@ -171,7 +174,7 @@ impl ProgressLine {
     }
 }
 
-fn line(stage: &str, seen: &Value) -> String {
+fn stage_line(stage: &str, seen: &Value) -> String {
     let seconds = seen["elapsed_ms"].as_f64().unwrap_or(0.0) / 1e3;
     let octets = seen["octets"].as_f64().unwrap_or(0.0) / f64::from(1 << 20);
     match stage {
@@ -187,8 +190,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_stage_is_a_line() {
-        let of = |stage| line(stage, &json!({ "elapsed_ms": 1500, "octets": 3 << 20 }));
+    fn each_stage_has_a_line() {
+        let of = |stage| stage_line(stage, &json!({ "elapsed_ms": 1500, "octets": 3 << 20 }));
         assert_eq!(of("reading"), "reading the files, 1.5 s");
         assert_eq!(of("compiling"), "compiling 3.0 MiB, 1.5 s");
         assert_eq!(of("starting"), "starting, 1.5 s");

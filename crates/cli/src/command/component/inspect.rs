@@ -1,4 +1,4 @@
-//! `strowger component inspect`: what a component imports, compared with what it is granted.
+//! `strowger component inspect`: the imports of a component, compared with its grants.
 
 use std::path::PathBuf;
 
@@ -6,8 +6,8 @@ use serde_json::json;
 use strowger_wasm::manifest::ManifestCaps;
 use strowger_wasm::signature::TrustPolicy;
 
-use super::{ComponentFileArgs, host, refused};
-use crate::component::foreign;
+use super::{ComponentFileArgs, host, load_refusal};
+use crate::component::foreign_import_hint;
 use crate::config::Config;
 use crate::exit::{CliResult, Failure};
 use crate::output::{Output, Table, TextStyle};
@@ -27,7 +27,7 @@ Exit codes:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ComponentInspectArgs {
     #[command(flatten)]
-    which: ComponentFileArgs,
+    component: ComponentFileArgs,
     /// Configuration of the target node: its caps on manifests and its trusted signers [default:
     /// the defaults of a node].
     #[arg(long, value_name = "FILE")]
@@ -38,7 +38,7 @@ pub(crate) struct ComponentInspectArgs {
 }
 
 pub(crate) fn run(args: &ComponentInspectArgs, output: &mut Output) -> CliResult {
-    let (octets, manifest) = args.which.read()?;
+    let (bytes, manifest) = args.component.read()?;
     let (caps, trust) = match &args.config {
         Some(path) => {
             let components = Config::read(path)?.0.components;
@@ -46,8 +46,8 @@ pub(crate) fn run(args: &ComponentInspectArgs, output: &mut Output) -> CliResult
         }
         None => (ManifestCaps::default(), TrustPolicy::default()),
     };
-    let seen = host(caps, trust)?.inspect(&octets, &manifest);
-    let seen = seen.map_err(|error| refused(&args.which, &error))?;
+    let seen = host(caps, trust)?.inspect(&bytes, &manifest);
+    let seen = seen.map_err(|error| load_refusal(&args.component, &error))?;
     let denied = seen.imports.iter().filter(|(_, needs)| needs.is_some());
     let denied = denied.count();
     if args.json {
@@ -97,7 +97,7 @@ pub(crate) fn run(args: &ComponentInspectArgs, output: &mut Output) -> CliResult
     let mut ungrantable = seen.ungrantable().peekable();
     let hint = match ungrantable.peek() {
         None => "a component is loaded only if all of its imports are granted",
-        Some(_) => foreign(ungrantable),
+        Some(_) => foreign_import_hint(ungrantable),
     };
     Err(Failure::check(format!("{denied} imports are denied")).hint(hint))
 }

@@ -68,15 +68,18 @@ pub(crate) fn run(args: &ComponentNewArgs, output: &mut Output) -> CliResult {
         return Err(Failure::input(text).hint("choose another name"));
     }
     std::fs::create_dir(folder).map_err(|error| Failure::file(folder, &error))?;
-    write(&folder.join("src/lib.rs"), SOURCE)?;
-    write(&folder.join("Cargo.toml"), &package(name, &sdk))?;
-    write(&folder.join(format!("{name}.toml")), &manifest(name))?;
+    write_file(&folder.join("src/lib.rs"), SOURCE)?;
+    write_file(&folder.join("Cargo.toml"), &package_manifest(name, &sdk))?;
+    write_file(
+        &folder.join(format!("{name}.toml")),
+        &component_manifest(name),
+    )?;
     if args.sdk.is_none() {
         for (file, text) in sdk::FILES {
-            write(&folder.join(sdk::FOLDER).join(file), text)?;
+            write_file(&folder.join(sdk::FOLDER).join(file), text)?;
         }
-        if let Some(lock) = sdk::lock(name) {
-            write(&folder.join("Cargo.lock"), &lock)?;
+        if let Some(lock) = sdk::lock_file(name) {
+            write_file(&folder.join("Cargo.lock"), &lock)?;
         }
     }
     let place = folder.display();
@@ -85,14 +88,14 @@ pub(crate) fn run(args: &ComponentNewArgs, output: &mut Output) -> CliResult {
     ))
 }
 
-fn write(path: &Path, text: &str) -> CliResult {
+fn write_file(path: &Path, text: &str) -> CliResult {
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent).map_err(|error| Failure::file(parent, &error))?;
     }
     std::fs::write(path, text).map_err(|error| Failure::file(path, &error))
 }
 
-fn package(name: &str, sdk: &str) -> String {
+fn package_manifest(name: &str, sdk: &str) -> String {
     format!(
         "[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
          [lib]\ncrate-type = [\"cdylib\"]\n\n\
@@ -103,7 +106,7 @@ fn package(name: &str, sdk: &str) -> String {
     )
 }
 
-fn manifest(name: &str) -> String {
+fn component_manifest(name: &str) -> String {
     format!(
         "[component]\nname = \"{name}\"\nfile = \"{name}.wasm\"\n\n\
          [limits]\nmemory = \"4MiB\"\ndeadline = \"10ms\"\n\n\

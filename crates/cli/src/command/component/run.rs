@@ -10,8 +10,8 @@ use strowger_wasm::manifest::ManifestCaps;
 use strowger_wasm::signature::TrustPolicy;
 use strowger_wasm::{Call, ComponentArgs, Directory};
 
-use super::{ComponentFileArgs, host, refused};
-use crate::command::observe::readable;
+use super::{ComponentFileArgs, host, load_refusal};
+use crate::command::observe::printable_lines;
 use crate::exit::{CliResult, Failure};
 use crate::output::{Output, TextStyle};
 
@@ -30,7 +30,7 @@ Exit codes:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ComponentRunArgs {
     #[command(flatten)]
-    which: ComponentFileArgs,
+    component: ComponentFileArgs,
     /// Print JSON, one object per reply, then one with statistics.
     #[arg(long)]
     json: bool,
@@ -45,12 +45,12 @@ pub(crate) fn run(args: &ComponentRunArgs, output: &mut Output) -> CliResult {
 }
 
 async fn ask(args: &ComponentRunArgs, output: &mut Output) -> CliResult {
-    let (octets, manifest) = args.which.read()?;
+    let (bytes, manifest) = args.component.read()?;
     let answer = manifest.limits.answer;
     // The user decides here, not a node: no caps, and the default trust.
     let host = host(ManifestCaps::unlimited(), TrustPolicy::default())?;
-    let image = host.load(octets, manifest).await;
-    let image = image.map_err(|error| refused(&args.which, &error))?;
+    let image = host.load(bytes, manifest).await;
+    let image = image.map_err(|error| load_refusal(&args.component, &error))?;
     let component = host.component(image, &Directory::new());
     let component = component.map_err(|full| Failure::outside(full.to_string()))?;
     let system =
@@ -73,13 +73,13 @@ async fn ask(args: &ComponentRunArgs, output: &mut Output) -> CliResult {
     for line in std::io::stdin().lock().lines() {
         let line = line.map_err(|error| Failure::outside(format!("standard input: {error}")))?;
         let call = Call(line.as_bytes().into());
-        let said = match actor.ask_within(call, answer).await {
+        let reply = match actor.ask_within(call, answer).await {
             Ok(Ok(payload)) => Ok(String::from_utf8_lossy(&payload).into_owned()),
             Ok(Err(error)) => Err(error.to_string()),
             Err(error) => Err(error.to_string()),
         };
-        failed += u64::from(said.is_err());
-        show(&line, &said, args.json, output)?;
+        failed += u64::from(reply.is_err());
+        show(&line, &reply, args.json, output)?;
     }
     system.shutdown(Duration::from_secs(5)).await;
     // An answer is delivered before its call has been counted.
@@ -101,9 +101,9 @@ async fn ask(args: &ComponentRunArgs, output: &mut Output) -> CliResult {
     }
 }
 
-fn show(line: &str, said: &Result<String, String>, json: bool, output: &mut Output) -> CliResult {
-    match (said, json) {
-        (Ok(answer), false) => output.line(readable(answer))?,
+fn show(line: &str, reply: &Result<String, String>, json: bool, output: &mut Output) -> CliResult {
+    match (reply, json) {
+        (Ok(answer), false) => output.line(printable_lines(answer))?,
         (Err(why), false) => {
             let why = output.paint(TextStyle::Red, format!("! {why}"));
             output.line(why)?;

@@ -11,7 +11,7 @@ use serde_json::json;
 use strowger_wasm::Manifest;
 use strowger_wasm::signature::{Signature, SignerKey, SigningKey, Statement, TrustPolicy};
 
-use crate::component::{not_loaded, read, read_bytes, text};
+use crate::component::{load_failure, parse_manifest, read_bytes, read_manifest_text};
 use crate::config::Config;
 use crate::exit::{CliResult, Failure};
 use crate::file::read_plain;
@@ -109,7 +109,7 @@ pub(crate) fn keygen(args: &KeygenArgs, output: &mut Output) -> CliResult {
         .mode(0o600)
         .open(&args.file);
     let mut file = made.map_err(failed)?;
-    file.write_all(pem(&key).as_bytes()).map_err(failed)?;
+    file.write_all(to_pem(&key).as_bytes()).map_err(failed)?;
     let (name, signer) = (args.file.display(), key.signer());
     if args.json {
         let (file, signer) = (name.to_string(), signer.to_string());
@@ -121,8 +121,8 @@ pub(crate) fn keygen(args: &KeygenArgs, output: &mut Output) -> CliResult {
 }
 
 pub(crate) fn sign(args: &SignArgs, output: &mut Output) -> CliResult {
-    let key = secret(&args.key)?;
-    let (written, code) = parts(&args.manifest)?;
+    let key = read_secret_key(&args.key)?;
+    let (written, code) = read_signed(&args.manifest)?;
     let signer = key.signer();
     // The signer is part of the signed statement.
     let named = with_lines(&written, &signer, None);
@@ -131,11 +131,11 @@ pub(crate) fn sign(args: &SignArgs, output: &mut Output) -> CliResult {
     let signed = with_lines(&written, &signer, Some(&signature));
     // The text was edited line by line: check that it parses to what was meant.
     let table = Manifest::parse(&signed).ok().filter(|manifest| {
-        let said = (manifest.component.signer, manifest.component.signature);
-        said == (Some(signer), Some(signature))
+        let found = (manifest.component.signer, manifest.component.signature);
+        found == (Some(signer), Some(signature))
             && TrustPolicy::default().check(manifest, &code).is_ok()
     });
-    if table.is_none() || !says_the_same(&written, &signed) {
+    if table.is_none() || !differs_only_in_signature(&written, &signed) {
         let what = format!("{}: no line `[component]`", args.manifest.display());
         return Err(Failure::input(what).hint("write the table `component` under such a line"));
     }
@@ -153,14 +153,14 @@ pub(crate) fn sign(args: &SignArgs, output: &mut Output) -> CliResult {
 }
 
 pub(crate) fn verify(args: &VerifyArgs, output: &mut Output) -> CliResult {
-    let (written, code) = parts(&args.manifest)?;
-    let manifest = read(&args.manifest, &written)?;
+    let (written, code) = read_signed(&args.manifest)?;
+    let manifest = parse_manifest(&args.manifest, &written)?;
     let trust = match &args.config {
         Some(path) => Config::read(path)?.0.components.trust,
         None => TrustPolicy::default(),
     };
     let checked = trust.check(&manifest, &code);
-    checked.map_err(|error| not_loaded(&args.manifest, &error))?;
+    checked.map_err(|error| load_failure(&args.manifest, &error))?;
     let file = args.manifest.display();
     let Some(signer) = manifest.component.signer else {
         let what = format!("{file}: not signed");
@@ -180,7 +180,7 @@ pub(crate) fn verify(args: &VerifyArgs, output: &mut Output) -> CliResult {
 }
 
 pub(crate) fn digest(args: &DigestArgs, output: &mut Output) -> CliResult {
-    let (written, code) = parts(&args.manifest)?;
+    let (written, code) = read_signed(&args.manifest)?;
     let statement = statement(&args.manifest, &written, &code)?;
     if args.json {
         return output.json(&json!({
@@ -193,12 +193,12 @@ pub(crate) fn digest(args: &DigestArgs, output: &mut Output) -> CliResult {
 }
 
 /// Returns the text of a manifest, and the bytes of its component.
-fn parts(path: &Path) -> CliResult<(String, Vec<u8>)> {
-    let written = text(path)?;
-    let manifest = read(path, &written).or_else(|failure| {
+fn read_signed(path: &Path) -> CliResult<(String, Vec<u8>)> {
+    let written = read_manifest_text(path)?;
+    let manifest = parse_manifest(path, &written).or_else(|failure| {
         // The error may be in the lines that are about to be replaced.
         let plain = without_lines(&written);
-        read(path, &plain).map_err(|_| failure)
+        parse_manifest(path, &plain).map_err(|_| failure)
     })?;
     let Some(file) = manifest.component.file else {
         let text = format!("{}: no `component.file`", path.display());
@@ -214,7 +214,7 @@ fn statement(path: &Path, manifest: &str, code: &[u8]) -> CliResult<Statement> {
 
 /// Returns the lines of a manifest, each with two flags: whether the line names the signer or the
 /// signature, and whether the table `component` begins there.
-fn lines(text: &str) -> impl Iterator<Item = (&str, bool, bool)> {
+fn classified_lines(text: &str) -> impl Iterator<Item = (&str, bool, bool)> {
     let mut within = false;
     text.split_inclusive('\n').map(move |line| {
         let plain = line.trim();
@@ -230,7 +230,7 @@ fn lines(text: &str) -> impl Iterator<Item = (&str, bool, bool)> {
 }
 
 fn without_lines(text: &str) -> String {
-    let kept = lines(text).filter(|(_, ours, _)| !ours);
+    let kept = classified_lines(text).filter(|(_, ours, _)| !ours);
     kept.map(|(line, ..)| line).collect()
 }
 
@@ -238,7 +238,7 @@ fn without_lines(text: &str) -> String {
 /// earlier ones.
 fn with_lines(text: &str, signer: &SignerKey, signature: Option<&Signature>) -> String {
     let mut signed = String::new();
-    for (line, ours, begins) in lines(text) {
+    for (line, ours, begins) in classified_lines(text) {
         if ours {
             continue;
         }
@@ -257,7 +257,7 @@ fn with_lines(text: &str, signer: &SignerKey, signature: Option<&Signature>) -> 
 }
 
 /// Returns `true` if two manifests are equal except for their signatures.
-fn says_the_same(one: &str, other: &str) -> bool {
+fn differs_only_in_signature(one: &str, other: &str) -> bool {
     let plain = |text: &str| {
         let mut table: toml::Table = text.parse().ok()?;
         let component = table.get_mut("component")?.as_table_mut()?;
@@ -275,12 +275,12 @@ const PKCS8: [u8; 16] = [
 const BEGIN: &str = "-----BEGIN PRIVATE KEY-----";
 const END: &str = "-----END PRIVATE KEY-----";
 
-fn pem(key: &SigningKey) -> String {
+fn to_pem(key: &SigningKey) -> String {
     let der = [&PKCS8[..], &key.to_seed()].concat();
     format!("{BEGIN}\n{}\n{END}\n", STANDARD.encode(der))
 }
 
-fn of_pem(text: &str) -> Option<SigningKey> {
+fn parse_pem(text: &str) -> Option<SigningKey> {
     let (_, text) = text.split_once(BEGIN)?;
     let (text, _) = text.split_once(END)?;
     let text: String = text.split_whitespace().collect();
@@ -289,10 +289,10 @@ fn of_pem(text: &str) -> Option<SigningKey> {
     Some(SigningKey::from_seed(seed))
 }
 
-fn secret(path: &Path) -> CliResult<SigningKey> {
-    const MOST: usize = 64 << 10;
-    let read = read_plain(path, MOST)?;
-    let key = std::str::from_utf8(&read).ok().and_then(of_pem);
+fn read_secret_key(path: &Path) -> CliResult<SigningKey> {
+    const MAX_KEY_BYTES: usize = 64 << 10;
+    let read = read_plain(path, MAX_KEY_BYTES)?;
+    let key = std::str::from_utf8(&read).ok().and_then(parse_pem);
     key.ok_or_else(|| {
         let what = format!(
             "{}: not an Ed25519 secret key in PEM format",
@@ -307,24 +307,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_read_as_it_is_written() {
+    fn written_key_is_read_back() {
         let key = SigningKey::from_seed([7; 32]);
-        let read = of_pem(&pem(&key)).expect("it is a key");
+        let read = parse_pem(&to_pem(&key)).expect("it is a key");
         assert_eq!(read.to_seed(), key.to_seed());
         // RFC 8410 §10.3.
         let text = "-----BEGIN PRIVATE KEY-----\n\
                     MC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC\n\
                     -----END PRIVATE KEY-----\n";
-        let key = of_pem(text).expect("it is a key");
+        let key = parse_pem(text).expect("it is a key");
         let public = "19bf44096984cdfe8541bac167dc3b96c85086aa30b6b6cb0c5c38ad703166e1";
         assert_eq!(key.signer().to_string(), public);
         for bad in ["", &text.replace("MC4", "MC5"), &text.replace("hC\n", "\n")] {
-            assert!(of_pem(bad).is_none(), "{bad}");
+            assert!(parse_pem(bad).is_none(), "{bad}");
         }
     }
 
     #[test]
-    fn lines_of_other_tables_and_comments_stay() {
+    fn other_tables_and_comments_are_kept() {
         let signer = SigningKey::from_seed([7; 32]).signer();
         let text = "# signer = 1\r\n[component] # it\r\nname = \"a\"\r\n  signer = \"old\"\r\n\
                     [config]\r\nsigner = \"mine\"";
@@ -334,15 +334,18 @@ mod tests {
              [config]\r\nsigner = \"mine\""
         );
         assert_eq!(signed, expected);
-        assert!(says_the_same(text, &signed));
+        assert!(differs_only_in_signature(text, &signed));
         assert_eq!(
             with_lines(&signed, &signer, None),
             signed,
             "it is there once"
         );
-        assert!(!says_the_same(text, &text.replace("mine", "other")));
+        assert!(!differs_only_in_signature(
+            text,
+            &text.replace("mine", "other")
+        ));
         assert!(
-            !says_the_same("[config]", "[config]"),
+            !differs_only_in_signature("[config]", "[config]"),
             "there is no component"
         );
     }

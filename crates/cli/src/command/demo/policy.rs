@@ -5,14 +5,14 @@ use std::time::Duration;
 use strowger_pfcp_node::{OnFailure, PolicyKind};
 use strowger_wasm::{Message, Payload};
 
-use crate::compose::Running;
+use crate::compose::RunningNode;
 use crate::config::{ComponentSection, Config, Embedded};
 
 /// The name of the component.
 pub(super) const NAME: &str = "qos-cap";
 
 const QOS_CAP: Embedded = Embedded {
-    octets: include_bytes!("../../../../../fixtures/components/qos-cap.wasm"),
+    bytes: include_bytes!("../../../../../fixtures/components/qos-cap.wasm"),
     manifest: include_str!("qos-cap.toml"),
 };
 
@@ -44,15 +44,15 @@ pub(super) fn configure(config: &mut Config) {
 
 /// A message that ends an incarnation of the component, because it is longer than its memory.
 #[derive(Debug)]
-pub(super) struct Poison(Payload);
+pub(super) struct TrapMessage(Payload);
 
-impl Poison {
+impl TrapMessage {
     pub(super) fn new() -> Self {
         Self(vec![b' '; 4 << 20].into())
     }
 
     /// Sends the message to the component, which traps for lack of memory and is restarted.
-    pub(super) fn give(&self, running: &Running) {
+    pub(super) fn send_to(&self, running: &RunningNode) {
         if let Some(actor) = running.components.registry().find(NAME) {
             // If the mailbox is full, the next one will do.
             let _ = actor.try_tell(Message(self.0.clone()));

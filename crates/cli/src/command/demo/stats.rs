@@ -7,8 +7,8 @@ use strowger_pfcp_node::LoadStats;
 
 use super::policy::NAME;
 use crate::command::latency;
-use crate::command::pfcp::load::micros;
-use crate::compose::Running;
+use crate::command::pfcp::load::quantile_micros;
+use crate::compose::RunningNode;
 use crate::exit::{CliResult, Failure};
 use crate::output::{Output, TextStyle};
 
@@ -50,7 +50,7 @@ pub(super) struct DemoStats {
 
 impl DemoStats {
     /// Reads what the load generator measured and what the node counted.
-    pub(super) fn of(load: &LoadStats, running: &Running) -> Self {
+    pub(super) fn of(load: &LoadStats, running: &RunningNode) -> Self {
         let stats = running.node.stats();
         let policy = &stats.policy;
         let component = running.components.one(NAME).map(|deployed| deployed.info);
@@ -66,9 +66,9 @@ impl DemoStats {
             sessions_lost: load.sessions_lost,
             sessions_restored: load.sessions_restored,
             rate: load.rate(),
-            p50_us: micros(load, 0.5),
-            p99_us: micros(load, 0.99),
-            p999_us: micros(load, 0.999),
+            p50_us: quantile_micros(load, 0.5),
+            p99_us: quantile_micros(load, 0.99),
+            p999_us: quantile_micros(load, 0.999),
             usage_reports: load.usage_reports,
             usage_octets: load.usage_octets,
             calls: component.as_ref().map_or(0, |info| info.calls),
@@ -92,12 +92,12 @@ impl DemoStats {
         format!(
             "{}  {} sessions  {:.0}/s established  p50 {}  p99 {}  {} used  \
              {} policy calls  {}  {}",
-            output.paint(TextStyle::Faint, clock(self.elapsed)),
+            output.paint(TextStyle::Faint, format_clock(self.elapsed)),
             output.paint(TextStyle::Bold, self.held),
             self.rate,
-            latency::text(self.p50_us),
-            latency::text(self.p99_us),
-            volume(self.usage_octets),
+            latency::format_micros(self.p50_us),
+            latency::format_micros(self.p99_us),
+            format_bytes(self.usage_octets),
             self.calls,
             count(self.restarts, "restarts"),
             count(self.rejected, "rejected"),
@@ -145,13 +145,13 @@ impl DemoStats {
         ))?;
         output.line(format!(
             "latency p50 {}, p99 {}, p99.9 {}",
-            latency::text(self.p50_us),
-            latency::text(self.p99_us),
-            latency::text(self.p999_us),
+            latency::format_micros(self.p50_us),
+            latency::format_micros(self.p99_us),
+            latency::format_micros(self.p999_us),
         ))?;
         output.line(format!(
             "{} of simulated traffic in {} usage reports",
-            volume(self.usage_octets),
+            format_bytes(self.usage_octets),
             self.usage_reports,
         ))?;
         output.line(format!(
@@ -193,8 +193,8 @@ impl DemoStats {
 }
 
 /// Formats a number of bytes for people.
-fn volume(octets: u64) -> String {
-    let mut value = octets as f64;
+fn format_bytes(bytes: u64) -> String {
+    let mut value = bytes as f64;
     for unit in ["B", "kB", "MB", "GB"] {
         if value < 1000.0 {
             let decimals = usize::from(unit != "B" && value < 100.0);
@@ -205,7 +205,7 @@ fn volume(octets: u64) -> String {
     format!("{value:.1} TB")
 }
 
-fn clock(elapsed: Duration) -> String {
+fn format_clock(elapsed: Duration) -> String {
     let seconds = elapsed.as_secs_f64().round();
     format!("{:02.0}:{:02.0}", (seconds / 60.0).floor(), seconds % 60.0)
 }

@@ -5,20 +5,20 @@ use std::time::Duration;
 use strowger_gateway::mcp::McpLimits;
 
 use crate::config::{
-    CODE_LIMITS, Config, FILE_LIMITS, LimitSet, MCP_LIMITS, ToolsSection, limit_size,
-    set_code_limit,
+    CODE_LIMITS, Config, FILE_LIMITS, LimitSet, MCP_LIMITS, ToolsSection, set_code_limit,
+    set_size_limit,
 };
 use crate::exit::{CliResult, Failure};
 
 /// The prefix of the keys of code and programs.
-const OF_CODE: &str = "code.";
+const CODE_PREFIX: &str = "code.";
 
 /// Default limits of the endpoint beside a running node: the limits of the node itself apply, and
 /// none of these is tighter.
-const BESIDE: (usize, Duration) = (1 << 16, Duration::from_secs(3600));
+const PROXY_DEFAULTS: (usize, Duration) = (1 << 16, Duration::from_secs(3600));
 
 /// The smallest value that the longest line may be set to.
-const LEAST_LINE: usize = 4096;
+const MIN_LINE: usize = 4096;
 
 /// Sets limits of tools, and returns those of the endpoint. Without `tools`, the tools are those of
 /// a running node.
@@ -26,16 +26,16 @@ const LEAST_LINE: usize = 4096;
 /// # Errors
 /// Returns an error if a key is unknown, a value is invalid, or a limit belongs to a tool that is
 /// not enabled.
-pub(super) fn set(said: &[String], tools: Option<&mut ToolsSection>) -> CliResult<McpLimits> {
+pub(super) fn set(args: &[String], tools: Option<&mut ToolsSection>) -> CliResult<McpLimits> {
     let mut config = Config::default();
     let is_beside = tools.is_none();
     if is_beside {
-        (config.mcp.calls, config.mcp.deadline) = BESIDE;
+        (config.mcp.calls, config.mcp.deadline) = PROXY_DEFAULTS;
     }
     let mut none = ToolsSection::default();
     let tools = tools.unwrap_or(&mut none);
     let mut line = McpLimits::default().line;
-    for limit in said {
+    for limit in args {
         let (key, value) = limit.split_once('=').unwrap_or((limit, ""));
         let set = match key {
             "line" => set_line(&mut line, value),
@@ -47,7 +47,7 @@ pub(super) fn set(said: &[String], tools: Option<&mut ToolsSection>) -> CliResul
             Some(Ok(())) => {}
             Some(Err(why)) => return Err(wrong(&why).hint(hint(key, is_beside))),
             None => {
-                let why = format!("unknown limit \"{key}\"; they are {}", keys());
+                let why = format!("unknown limit \"{key}\"; they are {}", list_keys());
                 let hint = "write KEY=VALUE, separated by commas";
                 return Err(wrong(&why).hint(hint));
             }
@@ -64,7 +64,7 @@ pub(super) fn set(said: &[String], tools: Option<&mut ToolsSection>) -> CliResul
 
 /// Sets a limit of directories, code and programs.
 fn set_tools(tools: &mut ToolsSection, key: &str, value: &str) -> LimitSet {
-    if let Some(key) = key.strip_prefix(OF_CODE) {
+    if let Some(key) = key.strip_prefix(CODE_PREFIX) {
         // Set both, so that errors are the same whichever of them is enabled.
         let set = set_code_limit(&mut tools.code.limits, key, value)?;
         let _ = set_code_limit(&mut tools.programs.limits, key, value);
@@ -89,9 +89,9 @@ fn set_tools(tools: &mut ToolsSection, key: &str, value: &str) -> LimitSet {
 /// Sets the longest line.
 fn set_line(line: &mut usize, value: &str) -> LimitSet {
     let mut read = 0;
-    let set = limit_size(&mut read, value)?;
-    if set.is_ok() && read < LEAST_LINE {
-        return Some(Err(format!("must be at least {LEAST_LINE}")));
+    let set = set_size_limit(&mut read, value)?;
+    if set.is_ok() && read < MIN_LINE {
+        return Some(Err(format!("must be at least {MIN_LINE}")));
     }
     if set.is_ok() {
         *line = read;
@@ -101,7 +101,7 @@ fn set_line(line: &mut usize, value: &str) -> LimitSet {
 
 /// Returns a hint for a limit that cannot be set.
 fn hint(key: &str, is_beside: bool) -> String {
-    let name = key.strip_prefix(OF_CODE);
+    let name = key.strip_prefix(CODE_PREFIX);
     if is_beside && !MCP_LIMITS.contains(&key) && key != "line" {
         let text = "a running node uses the limits of its configuration; --limit applies to tools \
                     of --root, --code and --programs";
@@ -118,10 +118,10 @@ fn hint(key: &str, is_beside: bool) -> String {
 }
 
 /// Lists all keys, with the tool of each.
-fn keys() -> String {
+fn list_keys() -> String {
     let code: Vec<String> = CODE_LIMITS
         .iter()
-        .map(|key| format!("{OF_CODE}{key}"))
+        .map(|key| format!("{CODE_PREFIX}{key}"))
         .collect();
     format!(
         "{} and line; of directories {}; of code and programs {}",
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
     use crate::config::FilesSection;
 
-    fn said(limits: &[&str]) -> Vec<String> {
+    fn owned(limits: &[&str]) -> Vec<String> {
         limits.iter().map(|limit| (*limit).to_owned()).collect()
     }
 
@@ -150,9 +150,9 @@ mod tests {
     }
 
     #[test]
-    fn every_key_of_the_door_is_set() {
+    fn every_key_of_the_endpoint_is_set() {
         let door = ["calls=3", "deadline=1.5s", "line=8192"];
-        let limits = set(&said(&door), Some(&mut tools())).expect("they are limits");
+        let limits = set(&owned(&door), Some(&mut tools())).expect("they are limits");
         assert_eq!(limits.calls, 3);
         assert_eq!(limits.deadline, Duration::from_millis(1500));
         assert_eq!(limits.line, 8192);
@@ -164,7 +164,7 @@ mod tests {
     fn every_key_of_tools_is_set() {
         let mut changed = tools();
         for key in FILE_LIMITS {
-            set(&said(&[&format!("{key}=77")]), Some(&mut changed)).expect("it is a limit");
+            set(&owned(&[&format!("{key}=77")]), Some(&mut changed)).expect("it is a limit");
         }
         let files = format!("{:?}", changed.files[0]);
         assert_eq!(files.matches(": 77").count(), FILE_LIMITS.len(), "{files}");
@@ -177,9 +177,9 @@ mod tests {
             let limit = format!("code.{key}={value}");
             let before = changed.code.limits;
             let limit = if key == "time" {
-                said(&["code.deadline=60s", &limit])
+                owned(&["code.deadline=60s", &limit])
             } else {
-                said(&[&limit])
+                owned(&[&limit])
             };
             set(&limit, Some(&mut changed)).expect("it is a limit");
             assert_ne!(changed.code.limits, before, "{key}");
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_limit_says_where_why_and_what_helps() {
+    fn invalid_limits_are_refused_with_reason_and_hint() {
         for (limit, why, helps) in [
             (
                 "bytes=1",
@@ -211,7 +211,7 @@ mod tests {
             ("code.time=x", "--limit code.time=x: ", "code.time=500ms"),
             ("code.pages=1", "unknown limit \"code.pages\"", "KEY=VALUE"),
         ] {
-            let failed = set(&said(&[limit]), Some(&mut tools())).expect_err("it is none");
+            let failed = set(&owned(&[limit]), Some(&mut tools())).expect_err("it is invalid");
             let text = failed.to_string();
             assert!(text.contains(why), "{text}");
             let hint = text.split_once("\nhint: ").expect("there is a hint").1;
@@ -227,19 +227,19 @@ mod tests {
             ("deadline=2h", "`mcp.deadline` is 7200s; must be"),
             ("code.memory=1", "`tools.code.limits.memory` is 1; must be"),
         ] {
-            let failed = set(&said(&[limit]), Some(&mut tools())).expect_err("it is none");
+            let failed = set(&owned(&[limit]), Some(&mut tools())).expect_err("it is invalid");
             assert!(failed.to_string().contains(why), "{failed}");
         }
     }
 
     #[test]
-    fn beside_a_node_only_the_door_has_limits_and_none_that_is_tighter() {
+    fn beside_a_node_only_endpoint_limits_apply_and_none_is_tighter() {
         let limits = set(&[], None).expect("there are none");
-        assert_eq!((limits.calls, limits.deadline), BESIDE);
-        let limits = set(&said(&["calls=2", "deadline=2s"]), None).expect("they are limits");
+        assert_eq!((limits.calls, limits.deadline), PROXY_DEFAULTS);
+        let limits = set(&owned(&["calls=2", "deadline=2s"]), None).expect("they are limits");
         assert_eq!((limits.calls, limits.deadline), (2, Duration::from_secs(2)));
         for limit in ["octets=1", "code.time=1s"] {
-            let failed = set(&said(&[limit]), None).expect_err("it is none here");
+            let failed = set(&owned(&[limit]), None).expect_err("it is none here");
             assert!(failed.to_string().contains("its configuration"), "{failed}");
         }
     }

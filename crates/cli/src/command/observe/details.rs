@@ -2,22 +2,22 @@
 
 use serde_json::Value;
 
-use super::{kind, text};
+use super::{format_value, type_name};
 use crate::exit::CliResult;
 use crate::output::{Output, TextStyle};
 
-/// Prints the stats of an actor, and what else is known about it.
+/// Prints the stats of an actor, and its details.
 pub(super) fn print(actor: &Value, output: &mut Output) -> CliResult {
-    let path = output.paint(TextStyle::Bold, text(&actor["path"]));
+    let path = output.paint(TextStyle::Bold, format_value(&actor["path"]));
     output.line(path)?;
     let span = |key: &str| format!("{:.1} ms", actor[key].as_f64().unwrap_or(0.0) / 1e3);
     let capacity = match &actor["capacity"] {
         Value::Null => "(unbounded)".to_owned(),
         capacity => format!("of {capacity}"),
     };
-    let figure = |key: &str| text(&actor[key]);
+    let figure = |key: &str| format_value(&actor[key]);
     let rows = [
-        ("kind", kind(actor)),
+        ("kind", type_name(actor)),
         ("id", figure("id")),
         ("state", figure("state")),
         ("mailbox", format!("{} {capacity} waiting", actor["depth"])),
@@ -35,18 +35,18 @@ pub(super) fn print(actor: &Value, output: &mut Output) -> CliResult {
         output.line(format!("  {name}  {value}"))?;
     }
     match actor.get("details") {
-        Some(details) => member(details, 1, output),
+        Some(details) => print_members(details, 1, output),
         None => Ok(()),
     }
 }
 
 /// Prints the members of a value, one a line, with nested values indented further.
-fn member(value: &Value, depth: usize, output: &mut Output) -> CliResult {
+fn print_members(value: &Value, depth: usize, output: &mut Output) -> CliResult {
     let indent = "  ".repeat(depth);
     match value {
         Value::Object(object) => {
             for (key, value) in object {
-                named(&indent, key, value, depth, output)?;
+                print_named(&indent, key, value, depth, output)?;
             }
             Ok(())
         }
@@ -56,17 +56,25 @@ fn member(value: &Value, depth: usize, output: &mut Output) -> CliResult {
                 let name = element["name"].as_str();
                 let inside = ["value", "ies"].iter().find_map(|key| element.get(key));
                 match (name, inside) {
-                    (Some(name), Some(inside)) => named(&indent, name, inside, depth, output)?,
-                    _ => output.line(format!("{indent}{}", plain(element)))?,
+                    (Some(name), Some(inside)) => {
+                        print_named(&indent, name, inside, depth, output)?
+                    }
+                    _ => output.line(format!("{indent}{}", format_on_one_line(element)))?,
                 }
             }
             Ok(())
         }
-        value => output.line(format!("{indent}{}", plain(value))),
+        value => output.line(format!("{indent}{}", format_on_one_line(value))),
     }
 }
 
-fn named(indent: &str, name: &str, value: &Value, depth: usize, output: &mut Output) -> CliResult {
+fn print_named(
+    indent: &str,
+    name: &str,
+    value: &Value,
+    depth: usize,
+    output: &mut Output,
+) -> CliResult {
     let label = output.paint(TextStyle::Faint, name);
     let on_one_line = match value {
         Value::Object(object) => !object.values().any(is_nested),
@@ -74,10 +82,10 @@ fn named(indent: &str, name: &str, value: &Value, depth: usize, output: &mut Out
         _ => true,
     };
     if on_one_line && depth > 1 {
-        return output.line(format!("{indent}{label}  {}", plain(value)));
+        return output.line(format!("{indent}{label}  {}", format_on_one_line(value)));
     }
     output.line(format!("{indent}{label}"))?;
-    member(value, depth + 1, output)
+    print_members(value, depth + 1, output)
 }
 
 fn is_nested(value: &Value) -> bool {
@@ -85,19 +93,25 @@ fn is_nested(value: &Value) -> bool {
 }
 
 /// Formats a value on one line. Flags that are not set are left out, and names go before numbers.
-fn plain(value: &Value) -> String {
+fn format_on_one_line(value: &Value) -> String {
     match value {
         Value::Array(list) if list.is_empty() => "-".to_owned(),
-        Value::Array(list) => list.iter().map(plain).collect::<Vec<_>>().join(", "),
-        Value::Object(object) if object.len() == 1 => object.values().map(plain).collect(),
+        Value::Array(list) => list
+            .iter()
+            .map(format_on_one_line)
+            .collect::<Vec<_>>()
+            .join(", "),
+        Value::Object(object) if object.len() == 1 => {
+            object.values().map(format_on_one_line).collect()
+        }
         Value::Object(object) => {
             let field = |(key, value): (&String, &Value)| match value {
                 Value::Bool(false) => None,
                 Value::Bool(true) => Some(key.clone()),
                 _ if object.contains_key(&format!("{key}_name")) => None,
                 value => match key.strip_suffix("_name") {
-                    Some(_) => Some(plain(value)),
-                    None => Some(format!("{key} {}", plain(value))),
+                    Some(_) => Some(format_on_one_line(value)),
+                    None => Some(format!("{key} {}", format_on_one_line(value))),
                 },
             };
             let fields: Vec<String> = object.iter().filter_map(field).collect();
@@ -106,7 +120,7 @@ fn plain(value: &Value) -> String {
                 fields => fields.join(", "),
             }
         }
-        value => text(value),
+        value => format_value(value),
     }
 }
 
@@ -117,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flags_that_are_not_set_are_left_out_and_names_go_before_numbers() {
+    fn unset_flags_are_omitted_and_names_precede_numbers() {
         for (value, is) in [
             (
                 json!({"drop": false, "forw": true, "dupl": true}),
@@ -136,7 +150,7 @@ mod tests {
                 "teid 1, address ::1",
             ),
         ] {
-            assert_eq!(plain(&value), is);
+            assert_eq!(format_on_one_line(&value), is);
         }
     }
 }

@@ -1,12 +1,12 @@
-//! `strowger logs`: what a running node has logged, by actor.
+//! `strowger logs`: the recent log of a running node, by actor.
 
 use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use super::{printable, text};
-use crate::command::span;
-use crate::control::{ControlArgs, block_on, failed};
+use super::{format_value, printable};
+use crate::command::duration;
+use crate::control::{ControlArgs, block_on, client_failure};
 use crate::exit::CliResult;
 use crate::output::{Output, TextStyle};
 
@@ -36,7 +36,7 @@ pub(crate) struct LogsArgs {
     #[arg(value_parser = ["error", "warn", "info"])]
     level: String,
     /// Keep printing new lines for this time, such as 30s.
-    #[arg(long, value_name = "DURATION", value_parser = span::parse)]
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     follow: Option<Duration>,
     /// Print JSON, one object per line, then a final one.
     #[arg(long)]
@@ -61,11 +61,11 @@ pub(crate) fn logs(args: &LogsArgs, output: &mut Output) -> CliResult {
         let mut client = args.control.connect().await?;
         client.set_deadline(follow.saturating_add(SLACK));
         let rows = client.rows("logs", params).await;
-        let mut rows = rows.map_err(|error| failed(&error))?;
-        while let Some(row) = rows.next().await.map_err(|error| failed(&error))? {
+        let mut rows = rows.map_err(|error| client_failure(&error))?;
+        while let Some(row) = rows.next().await.map_err(|error| client_failure(&error))? {
             if args.json {
                 output.json(&row)?;
-            } else if let Some(line) = line(&row, output) {
+            } else if let Some(line) = format_row(&row, output) {
                 output.line(line)?;
             }
             output.flush()?;
@@ -74,7 +74,7 @@ pub(crate) fn logs(args: &LogsArgs, output: &mut Output) -> CliResult {
     })
 }
 
-fn line(row: &Value, output: &Output) -> Option<String> {
+fn format_row(row: &Value, output: &Output) -> Option<String> {
     if row["end"] == true {
         let lost = row["lost"].as_u64().filter(|lost| *lost > 0)?;
         return Some(output.paint(TextStyle::Yellow, format!("{lost} lines were dropped")));
@@ -86,16 +86,16 @@ fn line(row: &Value, output: &Output) -> Option<String> {
         TextStyle::Faint,
         format!("{hours:02}:{minutes:02}:{seconds:02}Z"),
     );
-    let level = text(&row["level"]);
+    let level = format_value(&row["level"]);
     let level = match level.as_str() {
         "error" => output.paint(TextStyle::Red, format!("{level:<5}")),
         "warn" => output.paint(TextStyle::Yellow, format!("{level:<5}")),
         _ => format!("{level:<5}"),
     };
-    let who = match &row["path"] {
-        Value::Null => output.paint(TextStyle::Faint, printable(&text(&row["target"]))),
-        path => output.paint(TextStyle::Bold, printable(&text(path))),
+    let actor = match &row["path"] {
+        Value::Null => output.paint(TextStyle::Faint, printable(&format_value(&row["target"]))),
+        path => output.paint(TextStyle::Bold, printable(&format_value(path))),
     };
-    let words = printable(&text(&row["text"]));
-    Some(format!("{time}  {level}  {who}  {words}"))
+    let words = printable(&format_value(&row["text"]));
+    Some(format!("{time}  {level}  {actor}  {words}"))
 }

@@ -1,12 +1,12 @@
-//! `strowger trace`: what chosen actors do, as they do it.
+//! `strowger trace`: the activity of selected actors, live.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{printable, text};
-use crate::command::span;
-use crate::control::{ControlArgs, block_on, failed};
+use super::{format_value, printable};
+use crate::command::duration;
+use crate::control::{ControlArgs, block_on, client_failure};
 use crate::exit::CliResult;
 use crate::output::{Output, TextStyle};
 
@@ -33,7 +33,12 @@ pub(crate) struct TraceArgs {
     #[arg(long, value_name = "N", default_value_t = 1000)]
     max: u64,
     /// Stop after this time.
-    #[arg(long = "for", value_name = "DURATION", default_value = "30s", value_parser = span::parse)]
+    #[arg(
+        long = "for",
+        value_name = "DURATION",
+        default_value = "30s",
+        value_parser = duration::parse
+    )]
     within: Duration,
     /// Print JSON, one object per record, then a final one.
     #[arg(long)]
@@ -52,11 +57,11 @@ pub(crate) fn trace(args: &TraceArgs, output: &mut Output) -> CliResult {
         let mut client = args.control.connect().await?;
         client.set_deadline(args.within.saturating_add(SLACK));
         let rows = client.rows("trace", params).await;
-        let mut rows = rows.map_err(|error| failed(&error))?;
-        while let Some(row) = rows.next().await.map_err(|error| failed(&error))? {
+        let mut rows = rows.map_err(|error| client_failure(&error))?;
+        while let Some(row) = rows.next().await.map_err(|error| client_failure(&error))? {
             match args.json {
                 true => output.json(&row)?,
-                false => output.line(line(&row, output))?,
+                false => output.line(format_row(&row, output))?,
             }
             output.flush()?;
         }
@@ -64,7 +69,7 @@ pub(crate) fn trace(args: &TraceArgs, output: &mut Output) -> CliResult {
     })
 }
 
-fn line(row: &Value, output: &Output) -> String {
+fn format_row(row: &Value, output: &Output) -> String {
     if let Some(end) = row.get("end") {
         let why = match end.as_str() {
             Some("records") => "--max records",
@@ -77,8 +82,8 @@ fn line(row: &Value, output: &Output) -> String {
     }
     let seconds = row["at_us"].as_f64().unwrap_or(0.0) / 1e6;
     let time = output.paint(TextStyle::Faint, format!("{seconds:>10.6}"));
-    let path = output.paint(TextStyle::Bold, printable(&text(&row["path"])));
-    let step = printable(&text(&row["text"]));
+    let path = output.paint(TextStyle::Bold, printable(&format_value(&row["path"])));
+    let step = printable(&format_value(&row["text"]));
     let step = match row["step"].as_str() {
         Some("restarted" | "stopped" | "escalated" | "dead-letter" | "overflow") => {
             output.paint(TextStyle::Red, step)

@@ -1,4 +1,4 @@
-//! `strowger pfcp audit`: compares what a peer was told with what a running node has.
+//! `strowger pfcp audit`: compares the state acknowledged to a peer with that of a running node.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use strowger_pfcp::Seid;
 use strowger_pfcp_node::{AuditReport, JournalAudit, JournalError, NodeSession};
 
 use super::hex;
-use super::listing::each;
+use super::sessions::for_each_row;
 use crate::control::ControlArgs;
 use crate::exit::{CliResult, Failure};
 use crate::output::{Output, TextStyle};
@@ -43,12 +43,12 @@ pub(crate) fn run(args: &AuditArgs, output: &mut Output) -> CliResult {
     })?;
     let mut found = Vec::new();
     if let Some(node) = audit.node() {
-        each(
+        for_each_row(
             &args.control,
             "pfcp.rules",
             json!({ "node": node }),
             |row| {
-                found.push(session(&row).ok_or_else(|| {
+                found.push(parse_session(&row).ok_or_else(|| {
                     Failure::outside(format!(
                         "unexpected reply from the node, not a session: {row}"
                     ))
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &AuditArgs, output: &mut Output) -> CliResult {
     if args.json {
         output.json(&to_json(&report))?;
     } else {
-        tell(&report, output)?;
+        print_report(&report, output)?;
     }
     match (report.lost, report.wrong) {
         (0, 0) => Ok(()),
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &AuditArgs, output: &mut Output) -> CliResult {
     }
 }
 
-fn session(row: &Value) -> Option<NodeSession> {
+fn parse_session(row: &Value) -> Option<NodeSession> {
     Some(NodeSession {
         seid: Seid(row["seid"].as_u64()?),
         peer_seid: Seid(row["peer_seid"].as_u64()?),
@@ -90,7 +90,7 @@ fn to_json(report: &AuditReport) -> Value {
     })
 }
 
-fn tell(report: &AuditReport, output: &mut Output) -> CliResult {
+fn print_report(report: &AuditReport, output: &mut Output) -> CliResult {
     for finding in &report.findings {
         output.line(finding)?;
     }

@@ -76,28 +76,28 @@ pub(crate) fn run(args: &DecodeArgs, output: &mut Output) -> CliResult {
     let vendors = args.dictionary.read()?;
     let mut counts = DecodeCounts::default();
     if args.ladder || args.filter.session.is_some() {
-        let calls = calls(args, &vendors)?;
+        let calls = read_sessions(args, &vendors)?;
         if args.ladder {
             let drawn = calls.draw(&args.filter, args.json, output)?;
             return if drawn == 0 {
-                Err(nothing(args))
+                Err(no_messages(args))
             } else {
                 Ok(())
             };
         }
         for packet in calls.of(args.filter.session.unwrap_or_default()) {
-            datagram(args, &vendors, &packet, &mut counts, output)?;
+            handle_datagram(args, &vendors, &packet, &mut counts, output)?;
         }
     } else {
-        for packet in packets(args, &vendors)? {
+        for packet in read_packets(args, &vendors)? {
             let packet = packet?;
             if is_pfcp(&packet, args.port) {
-                datagram(args, &vendors, &packet, &mut counts, output)?;
+                handle_datagram(args, &vendors, &packet, &mut counts, output)?;
             }
         }
     }
     if counts.messages == 0 && args.filter.is_set() {
-        return Err(nothing(args));
+        return Err(no_messages(args));
     }
     if args.check {
         let summary = if args.json {
@@ -106,28 +106,28 @@ pub(crate) fn run(args: &DecodeArgs, output: &mut Output) -> CliResult {
             counts.to_string()
         };
         output.line(summary)?;
-        return counts.verdict();
+        return counts.verdict_of_check();
     }
-    counts.readable()
+    counts.verdict_of_decoding()
 }
 
 /// Collects the sessions of the input, with all their messages.
-fn calls(args: &DecodeArgs, vendors: &Dictionary) -> CliResult<CaptureSessions> {
+fn read_sessions(args: &DecodeArgs, vendors: &Dictionary) -> CliResult<CaptureSessions> {
     let mut calls = CaptureSessions::default();
-    for packet in packets(args, vendors)? {
+    for packet in read_packets(args, vendors)? {
         let packet = packet?;
         if !is_pfcp(&packet, args.port) {
             continue;
         }
-        for frame in frames(&packet.octets).flatten() {
-            calls.take(&packet, &frame);
+        for frame in frames(&packet.bytes).flatten() {
+            calls.add(&packet, &frame);
         }
     }
     Ok(calls)
 }
 
 /// Returns the failure for an input of which no message is left.
-fn nothing(args: &DecodeArgs) -> Failure {
+fn no_messages(args: &DecodeArgs) -> Failure {
     let session = args
         .filter
         .session
@@ -140,7 +140,7 @@ fn nothing(args: &DecodeArgs) -> Failure {
     Failure::check(text).hint(hint)
 }
 
-fn packets(args: &DecodeArgs, vendors: &Dictionary) -> CliResult<Packets> {
+fn read_packets(args: &DecodeArgs, vendors: &Dictionary) -> CliResult<Packets> {
     match (&args.file, &args.hex) {
         (Some(path), _) => source::open(path, vendors),
         (None, Some(text)) => Ok(Box::new(std::iter::once(source::from_hex(text)))),
@@ -159,7 +159,7 @@ fn is_pfcp(packet: &Packet, port: Option<u16>) -> bool {
 }
 
 /// Handles the messages of one datagram.
-fn datagram(
+fn handle_datagram(
     args: &DecodeArgs,
     vendors: &Dictionary,
     packet: &Packet,
@@ -167,7 +167,7 @@ fn datagram(
     output: &mut Output,
 ) -> CliResult {
     let mut first = true;
-    for frame in frames(&packet.octets) {
+    for frame in frames(&packet.bytes) {
         let filter = &args.filter;
         if filter.is_set() && !frame.as_ref().is_ok_and(|frame| filter.passes(frame)) {
             continue;
@@ -179,17 +179,17 @@ fn datagram(
         let frame = match frame {
             Ok(frame) => frame,
             Err(error) => {
-                wrong(args, packet, &packet.octets, &error, output)?;
+                report_error(args, packet, &packet.bytes, &error, output)?;
                 counts.errors += 1;
                 continue;
             }
         };
-        message(args, vendors, packet, &frame, counts, output)?;
+        handle_message(args, vendors, packet, &frame, counts, output)?;
     }
     Ok(())
 }
 
-fn message(
+fn handle_message(
     args: &DecodeArgs,
     vendors: &Dictionary,
     packet: &Packet,
@@ -202,11 +202,11 @@ fn message(
         Ok(view) => view,
         Err(error) => {
             counts.errors += 1;
-            return wrong(args, packet, frame.octets, &error, output);
+            return report_error(args, packet, frame.octets, &error, output);
         }
     };
     if args.check {
-        return check(args, packet, &view, frame.octets, counts, output);
+        return check_message(args, packet, &view, frame.octets, counts, output);
     }
     counts.decoded += 1;
     if args.json {
@@ -218,8 +218,8 @@ fn message(
         }
         return output.json(&object);
     }
-    output.line(output.paint(TextStyle::Faint, about(packet)))?;
-    tree(&vendors.show(&view).to_string(), output)?;
+    output.line(output.paint(TextStyle::Faint, describe_packet(packet)))?;
+    print_tree(&vendors.show(&view).to_string(), output)?;
     for found in args
         .release
         .iter()
@@ -231,11 +231,11 @@ fn message(
 }
 
 /// Encodes a message again from its owned values, without the bytes that it came from.
-fn check(
+fn check_message(
     args: &DecodeArgs,
     packet: &Packet,
     view: &MessageView<'_>,
-    octets: &[u8],
+    bytes: &[u8],
     counts: &mut DecodeCounts,
     output: &mut Output,
 ) -> CliResult {
@@ -244,23 +244,23 @@ fn check(
         Ok(again) => again,
         Err(error) => {
             counts.errors += 1;
-            return wrong(args, packet, octets, &error, output);
+            return report_error(args, packet, bytes, &error, output);
         }
     };
     counts.decoded += 1;
-    counts.opaque += opaque(view.root());
-    if again == octets {
+    counts.opaque += count_opaque(view.root());
+    if again == bytes {
         counts.identical += 1;
         return Ok(());
     }
     let first = again
         .iter()
-        .zip(octets)
+        .zip(bytes)
         .take_while(|(again, was)| again == was)
         .count();
     let what = format!(
         "{}: encodes to different bytes, from byte {first} on",
-        about(packet)
+        describe_packet(packet)
     );
     if args.json {
         output.json(&json!({ "frame": frame_info(packet), "differs_at": first }))
@@ -270,17 +270,17 @@ fn check(
 }
 
 /// Counts the elements that no table describes, at every depth.
-fn opaque(group: Part<'_>) -> u64 {
+fn count_opaque(group: Part<'_>) -> u64 {
     let count = |part: Part<'_>| match part.descriptor() {
         None => 1,
         Some(Descriptor::Leaf(_)) => 0,
-        Some(Descriptor::Group(_)) => opaque(part),
+        Some(Descriptor::Group(_)) => count_opaque(part),
     };
     group.parts().map(count).sum()
 }
 
 /// Prints a message, with the part before the first colon of each line in colour.
-fn tree(text: &str, output: &mut Output) -> CliResult {
+fn print_tree(text: &str, output: &mut Output) -> CliResult {
     let mut lines = text.lines();
     if let Some(head) = lines.next() {
         output.line(output.paint(TextStyle::Bold, head))?;
@@ -294,10 +294,10 @@ fn tree(text: &str, output: &mut Output) -> CliResult {
 }
 
 /// Reports bytes that are not a valid message.
-fn wrong(
+fn report_error(
     args: &DecodeArgs,
     packet: &Packet,
-    octets: &[u8],
+    bytes: &[u8],
     error: &Error,
     output: &mut Output,
 ) -> CliResult {
@@ -305,12 +305,16 @@ fn wrong(
         let mut object = json!({
             "error": error.to_string(),
             "offset": error.offset(),
-            "octets": Hex(octets).to_string(),
+            "octets": Hex(bytes).to_string(),
         });
         object["frame"] = frame_info(packet);
         output.json(&object)
     } else {
-        let line = format!("{}: {error} (at byte {})", about(packet), error.offset());
+        let line = format!(
+            "{}: {error} (at byte {})",
+            describe_packet(packet),
+            error.offset()
+        );
         output.line(output.paint(TextStyle::Red, line))
     }
 }
@@ -331,7 +335,7 @@ fn frame_info(packet: &Packet) -> Value {
     info
 }
 
-fn about(packet: &Packet) -> String {
+fn describe_packet(packet: &Packet) -> String {
     let mut text = format!("Frame {}", packet.number);
     if let Some((src, dst)) = packet.ends {
         text.push_str(&format!(": {src} > {dst}"));
@@ -357,7 +361,7 @@ struct DecodeCounts {
 
 impl DecodeCounts {
     /// Returns an error unless every message decodes.
-    fn readable(self) -> CliResult {
+    fn verdict_of_decoding(self) -> CliResult {
         match (self.messages, self.errors) {
             (0, _) => Err(Failure::check("no PFCP message")
                 .hint("PFCP uses UDP port 8805; select another one with --port")),
@@ -370,8 +374,8 @@ impl DecodeCounts {
     }
 
     /// Returns an error unless every message decodes, and encodes to the same bytes.
-    fn verdict(self) -> CliResult {
-        self.readable()?;
+    fn verdict_of_check(self) -> CliResult {
+        self.verdict_of_decoding()?;
         match self.decoded - self.identical {
             0 => Ok(()),
             changed => Err(Failure::check(format!(

@@ -16,7 +16,7 @@ use crate::config::Problem;
 use crate::exit::{CliResult, Failure};
 
 /// Maximum size of a dictionary, in bytes.
-const MOST_OCTETS: u64 = 1 << 20;
+const MAX_FILE_BYTES: u64 = 1 << 20;
 
 #[derive(Debug, Default, clap::Args)]
 pub(super) struct DictionaryArgs {
@@ -30,22 +30,23 @@ impl DictionaryArgs {
     pub(super) fn read(&self) -> CliResult<Dictionary> {
         let mut dictionary = Dictionary::new();
         for path in &self.files {
-            let text = text(path)?;
-            add(&text, &mut dictionary)
-                .map_err(|problem| problem.said(&text, &path.display().to_string()))?;
+            let text = read_text(path)?;
+            parse_into(&text, &mut dictionary).map_err(|problem| {
+                problem.to_failure_without_hint(&text, &path.display().to_string())
+            })?;
         }
         Ok(dictionary)
     }
 }
 
-fn text(path: &Path) -> CliResult<String> {
+fn read_text(path: &Path) -> CliResult<String> {
     let mut text = String::new();
     File::open(path)
-        .and_then(|file| file.take(MOST_OCTETS + 1).read_to_string(&mut text))
+        .and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text))
         .map_err(|error| Failure::file(path, &error))?;
-    if text.len() as u64 > MOST_OCTETS {
+    if text.len() as u64 > MAX_FILE_BYTES {
         let what = format!(
-            "{}: larger than the limit of {MOST_OCTETS} bytes",
+            "{}: larger than the limit of {MAX_FILE_BYTES} bytes",
             path.display()
         );
         return Err(Failure::input(what));
@@ -54,77 +55,88 @@ fn text(path: &Path) -> CliResult<String> {
 }
 
 /// Adds the elements that a text describes.
-fn add(text: &str, dictionary: &mut Dictionary) -> Result<(), Problem> {
+fn parse_into(text: &str, dictionary: &mut Dictionary) -> Result<(), Problem> {
     let file: Dictionaries = toml::from_str(text).map_err(|error| Problem::of_toml(&error))?;
     for vendor in file.vendor {
         if let Some(name) = vendor.name {
             let span = name.span();
             dictionary
                 .name_vendor(vendor.enterprise, name.into_inner())
-                .map_err(|error| wrong(&error, span))?;
+                .map_err(|error| problem_at(&error, span))?;
         }
         for element in vendor.element {
             let span = element.span();
-            let row = row(vendor.enterprise, element.into_inner(), &span)?;
-            dictionary.add(row).map_err(|error| wrong(&error, span))?;
+            let row = vendor_row(vendor.enterprise, element.into_inner(), &span)?;
+            dictionary
+                .add(row)
+                .map_err(|error| problem_at(&error, span))?;
         }
     }
     Ok(())
 }
 
-fn wrong(what: &dyn ToString, span: Range<usize>) -> Problem {
+fn problem_at(what: &dyn ToString, span: Range<usize>) -> Problem {
     Problem::in_place(what.to_string(), span)
 }
 
-fn row(enterprise: u16, element: Element, span: &Range<usize>) -> Result<VendorRow, Problem> {
+fn vendor_row(
+    enterprise: u16,
+    element: Element,
+    span: &Range<usize>,
+) -> Result<VendorRow, Problem> {
     let fields = match (element.group, element.fields) {
         (true, None) => None,
-        (false, Some(fields)) => Some(fields.into_iter().map(field).collect::<Result<_, _>>()?),
+        (false, Some(fields)) => Some(
+            fields
+                .into_iter()
+                .map(vendor_field)
+                .collect::<Result<_, _>>()?,
+        ),
         (true, Some(_)) | (false, None) => {
             let what = "an element needs either `fields` or `group = true`";
-            return Err(wrong(&what, span.clone()));
+            return Err(problem_at(&what, span.clone()));
         }
     };
     let ie = IeType(element.number);
     Ok(VendorRow::read(enterprise, ie, element.name, fields))
 }
 
-fn field(described: Spanned<Described>) -> Result<VendorField, Problem> {
+fn vendor_field(described: Spanned<FieldEntry>) -> Result<VendorField, Problem> {
     let span = described.span();
-    let Described {
+    let FieldEntry {
         name,
         kind,
         length,
         values,
     } = described.into_inner();
-    let number = |octets: u8| FieldKind::Number {
-        octets: octets.into(),
-        width: 8 * u32::from(octets),
+    let number = |bytes: u8| FieldKind::Number {
+        octets: bytes.into(),
+        width: 8 * u32::from(bytes),
         names: None,
     };
     let until = match length {
         None => FieldExtent::Rest,
-        Some(Length::Octets(octets)) => FieldExtent::Fixed(octets),
+        Some(Length::Octets(bytes)) => FieldExtent::Fixed(bytes),
         Some(Length::Prefix(Prefix::U8)) => FieldExtent::Length8,
         Some(Length::Prefix(Prefix::U16)) => FieldExtent::Length16,
     };
     let kind = match kind {
-        Kinds::U8 => number(1),
-        Kinds::U16 => number(2),
-        Kinds::U24 => number(3),
-        Kinds::U32 => number(4),
-        Kinds::U40 => number(5),
-        Kinds::U48 => number(6),
-        Kinds::U56 => number(7),
-        Kinds::U64 => number(8),
-        Kinds::Time => FieldKind::Time,
-        Kinds::Ipv4 => FieldKind::Ipv4,
-        Kinds::Ipv6 => FieldKind::Ipv6,
-        Kinds::Mac => FieldKind::Mac,
-        Kinds::Text => FieldKind::Text(until),
-        Kinds::Octets => FieldKind::Octets(until),
-        Kinds::Domain => FieldKind::Labels(until),
-        Kinds::Digits => FieldKind::Digits(until),
+        FieldType::U8 => number(1),
+        FieldType::U16 => number(2),
+        FieldType::U24 => number(3),
+        FieldType::U32 => number(4),
+        FieldType::U40 => number(5),
+        FieldType::U48 => number(6),
+        FieldType::U56 => number(7),
+        FieldType::U64 => number(8),
+        FieldType::Time => FieldKind::Time,
+        FieldType::Ipv4 => FieldKind::Ipv4,
+        FieldType::Ipv6 => FieldKind::Ipv6,
+        FieldType::Mac => FieldKind::Mac,
+        FieldType::Text => FieldKind::Text(until),
+        FieldType::Octets => FieldKind::Octets(until),
+        FieldType::Domain => FieldKind::Labels(until),
+        FieldType::Digits => FieldKind::Digits(until),
     };
     let of_length = matches!(
         kind,
@@ -132,7 +144,7 @@ fn field(described: Spanned<Described>) -> Result<VendorField, Problem> {
     );
     if length.is_some() && !of_length {
         let what = format!("field \"{name}\": its kind determines the length; remove `length`");
-        return Err(wrong(&what, span));
+        return Err(problem_at(&what, span));
     }
     let mut named = Vec::with_capacity(values.len());
     for (value, text) in values {
@@ -142,7 +154,7 @@ fn field(described: Spanned<Described>) -> Result<VendorField, Problem> {
         };
         let Ok(value) = parsed else {
             let what = format!("field \"{name}\": \"{value}\" is not a number");
-            return Err(wrong(&what, span));
+            return Err(problem_at(&what, span));
         };
         named.push((value, text));
     }
@@ -174,14 +186,14 @@ struct Element {
     name: String,
     #[serde(default)]
     group: bool,
-    fields: Option<Vec<Spanned<Described>>>,
+    fields: Option<Vec<Spanned<FieldEntry>>>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Described {
+struct FieldEntry {
     name: String,
-    kind: Kinds,
+    kind: FieldType,
     length: Option<Length>,
     #[serde(default)]
     values: BTreeMap<String, String>,
@@ -189,7 +201,7 @@ struct Described {
 
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Kinds {
+enum FieldType {
     U8,
     U16,
     U24,

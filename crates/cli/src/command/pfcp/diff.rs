@@ -98,10 +98,10 @@ pub(crate) fn run(args: &DiffArgs, output: &mut Output) -> CliResult {
         },
         several: left.messages.len().max(right.messages.len()) > 1,
     };
-    for (key, left, right) in align::pairs(&left, &right) {
-        report.pair(key, left, right, output)?;
+    for (key, left, right) in align::pair_messages(&left, &right) {
+        report.report_pair(key, left, right, output)?;
     }
-    report.end(output)
+    report.finish(output)
 }
 
 struct DiffReport<'a> {
@@ -115,7 +115,7 @@ struct DiffReport<'a> {
 }
 
 impl DiffReport<'_> {
-    fn pair(
+    fn report_pair(
         &mut self,
         key: MessageKey,
         left: Option<&AlignedMessage>,
@@ -123,13 +123,13 @@ impl DiffReport<'_> {
         output: &mut Output,
     ) -> CliResult {
         let found = match (left, right) {
-            (Some(left), Some(right)) => match compared(left, right, self.ignore, self.vendors) {
+            (Some(left), Some(right)) => match compare(left, right, self.ignore, self.vendors) {
                 Ok(found) if found.is_empty() => {
                     self.counts.alike += 1;
                     return Ok(());
                 }
                 Ok(found) => found.into_iter().map(DiffResult::Difference).collect(),
-                Err((which, error)) => vec![DiffResult::Unread(which, error)],
+                Err((side, error)) => vec![DiffResult::Unread(side, error)],
             },
             (Some(_), None) => vec![DiffResult::Only(DiffSide::Left)],
             (None, _) => vec![DiffResult::Only(DiffSide::Right)],
@@ -164,7 +164,7 @@ impl DiffReport<'_> {
         Ok(())
     }
 
-    fn end(self, output: &mut Output) -> CliResult {
+    fn finish(self, output: &mut Output) -> CliResult {
         if self.args.json {
             output.json(&self.counts.to_json())?;
         } else {
@@ -184,27 +184,27 @@ impl DiffReport<'_> {
 }
 
 /// Compares two corresponding messages. An error says which of them cannot be read.
-fn compared(
+fn compare(
     left: &AlignedMessage,
     right: &AlignedMessage,
     ignore: &Ignore,
     vendors: &Dictionary,
 ) -> Result<Vec<Difference>, (DiffSide, Error)> {
-    if left.octets == right.octets {
+    if left.bytes == right.bytes {
         return Ok(Vec::new());
     }
     let mut indexes = [Index::new(), Index::new()];
     let [first, second] = &mut indexes;
-    let left = read(&left.octets, first).map_err(|error| (DiffSide::Left, error))?;
-    let right = read(&right.octets, second).map_err(|error| (DiffSide::Right, error))?;
+    let left = read(&left.bytes, first).map_err(|error| (DiffSide::Left, error))?;
+    let right = read(&right.bytes, second).map_err(|error| (DiffSide::Right, error))?;
     Ok(vendors.compare(&left, &right, ignore))
 }
 
-fn read<'a>(octets: &'a [u8], index: &'a mut Index) -> Result<MessageView<'a>, Error> {
+fn read<'a>(bytes: &'a [u8], index: &'a mut Index) -> Result<MessageView<'a>, Error> {
     // In a bundle, the header says that another message follows: here the message stands alone.
-    match strowger_pfcp::frames(octets).next() {
+    match strowger_pfcp::frames(bytes).next() {
         Some(frame) => MessageView::of(&frame?, index),
-        None => MessageView::decode(octets, index),
+        None => MessageView::decode(bytes, index),
     }
 }
 
@@ -245,10 +245,10 @@ impl DiffResult {
 
     fn to_json(&self) -> Value {
         match self {
-            Self::Only(which) => json!({ "kind": "message", "only": which.to_string() }),
-            Self::Unread(which, error) => json!({
+            Self::Only(side) => json!({ "kind": "message", "only": side.to_string() }),
+            Self::Unread(side, error) => json!({
                 "kind": "unread",
-                "side": which.to_string(),
+                "side": side.to_string(),
                 "error": error.to_string(),
                 "offset": error.offset(),
             }),
@@ -275,8 +275,8 @@ impl fmt::Display for DiffResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Difference(difference) => difference.fmt(f),
-            Self::Only(which) => write!(f, "only in {which}"),
-            Self::Unread(which, error) => write!(f, "{which} cannot be decoded: {error}"),
+            Self::Only(side) => write!(f, "only in {side}"),
+            Self::Unread(side, error) => write!(f, "{side} cannot be decoded: {error}"),
         }
     }
 }

@@ -44,20 +44,20 @@ pub(crate) struct EncodeArgs {
 
 pub(crate) fn run(args: &EncodeArgs, output: &mut Output) -> CliResult {
     let vendors = args.dictionary.read()?;
-    let (name, text) = read(&args.file)?;
+    let (name, text) = read_input(&args.file)?;
     let mut sink = match &args.pcap {
         Some(path) => DatagramSink::capture(path)?,
         None => DatagramSink::Hex,
     };
-    datagrams(&name, &text, &vendors, |octets, frame| {
-        sink.take(&octets, frame, output)
+    encode_all(&name, &text, &vendors, |bytes, frame| {
+        sink.take(&bytes, frame, output)
     })?;
-    sink.end()
+    sink.finish()
 }
 
 /// Encodes the objects of a text and passes each datagram to `take`, with the `frame` of its
 /// object.
-pub(super) fn datagrams(
+pub(super) fn encode_all(
     name: &str,
     text: &str,
     vendors: &Dictionary,
@@ -71,7 +71,7 @@ pub(super) fn datagrams(
         let at = InputPosition { name, text, start };
         let object = object.map_err(|error| at.not_json(&error))?;
         let more = object["follow_on"] == true;
-        datagram.extend(message(&object, vendors).map_err(|wrong| at.not_a_message(&wrong))?);
+        datagram.extend(encode_object(&object, vendors).map_err(|wrong| at.not_a_message(&wrong))?);
         if !more {
             take(std::mem::take(&mut datagram), &object["frame"])?;
         }
@@ -83,9 +83,9 @@ pub(super) fn datagrams(
 }
 
 /// Encodes one object. An object for bytes that could not be decoded contains those bytes.
-fn message(object: &Value, vendors: &Dictionary) -> Result<Vec<u8>, String> {
+fn encode_object(object: &Value, vendors: &Dictionary) -> Result<Vec<u8>, String> {
     match (&object["octets"], object.get("type")) {
-        (Value::String(octets), None) => hex::parse(octets).map_err(|e| format!("bytes: {e}")),
+        (Value::String(bytes), None) => hex::parse(bytes).map_err(|e| format!("bytes: {e}")),
         _ => vendors
             .from_json(object)
             .map_err(|error| expected::explain(object, &error, vendors)),
@@ -119,7 +119,7 @@ impl InputPosition<'_> {
     }
 }
 
-fn read(path: &Path) -> CliResult<(String, String)> {
+fn read_input(path: &Path) -> CliResult<(String, String)> {
     let mut text = String::new();
     if path == Path::new("-") {
         let name = "standard input".to_owned();
@@ -153,9 +153,9 @@ impl DatagramSink {
         })
     }
 
-    fn take(&mut self, octets: &[u8], frame: &Value, output: &mut Output) -> CliResult {
+    fn take(&mut self, bytes: &[u8], frame: &Value, output: &mut Output) -> CliResult {
         match self {
-            Self::Hex => output.line(Hex(octets)),
+            Self::Hex => output.line(Hex(bytes)),
             Self::Capture {
                 path,
                 writer,
@@ -170,13 +170,13 @@ impl DatagramSink {
                 let given = frame["time"].as_str().and_then(time::from_iso);
                 let time = given.unwrap_or_else(|| Duration::from_millis(u64::from(*written)));
                 writer
-                    .write(time, end("src", 1), end("dst", 2), octets)
+                    .write(time, end("src", 1), end("dst", 2), bytes)
                     .map_err(|error| Failure::file(path, &error))
             }
         }
     }
 
-    fn end(self) -> CliResult {
+    fn finish(self) -> CliResult {
         match self {
             Self::Hex => Ok(()),
             Self::Capture {

@@ -23,7 +23,7 @@ pub(crate) enum HexError {
 /// Parses hex digits in either case. Spaces, tabs, colons, commas, dashes and `0x` may separate
 /// bytes.
 pub(crate) fn parse(text: &str) -> Result<Vec<u8>, HexError> {
-    let mut octets = Vec::with_capacity(text.len() / 2);
+    let mut bytes = Vec::with_capacity(text.len() / 2);
     let mut digits = 0;
     let mut rest = text.char_indices().peekable();
     while let Some((at, found)) = rest.next() {
@@ -39,16 +39,16 @@ pub(crate) fn parse(text: &str) -> Result<Vec<u8>, HexError> {
             .to_digit(16)
             .ok_or(HexError::Digit { found, column })?;
         let digit = u8::try_from(digit).expect("a hex digit is below 16");
-        match octets.last_mut() {
+        match bytes.last_mut() {
             Some(last) if digits % 2 == 1 => *last = *last << 4 | digit,
-            _ => octets.push(digit),
+            _ => bytes.push(digit),
         }
         digits += 1;
     }
     if digits % 2 == 1 {
         return Err(HexError::Odd { digits });
     }
-    Ok(octets)
+    Ok(bytes)
 }
 
 #[cfg(test)]
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_digit_is_shown_with_its_column() {
+    fn invalid_digit_is_shown_with_its_column() {
         let error = HexError::Digit {
             found: 'g',
             column: 4,
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn half_an_octet_is_refused() {
+    fn odd_number_of_digits_is_refused() {
         assert_eq!(parse("200"), Err(HexError::Odd { digits: 3 }));
     }
 }

@@ -15,9 +15,9 @@ use strowger_pfcp_node::{
 };
 
 use super::profile::ProfileArgs;
+use crate::command::duration;
 use crate::command::latency;
-use crate::command::signals::Signals;
-use crate::command::span;
+use crate::command::signals::ShutdownSignals;
 use crate::exit::{CliResult, Failure};
 use crate::file::read_plain;
 use crate::output::{Output, Table, TextStyle};
@@ -73,7 +73,7 @@ pub(crate) struct LoadArgs {
     #[command(flatten)]
     profile: ProfileArgs,
     /// Sessions to establish per second, independent of the node's responses.
-    #[arg(long, value_name = "N", default_value_t = 200.0, value_parser = rate)]
+    #[arg(long, value_name = "N", default_value_t = 200.0, value_parser = parse_rate)]
     rate: f64,
     /// Keep this many requests in flight instead of a fixed rate.
     #[arg(long, value_name = "N", conflicts_with = "rate")]
@@ -83,17 +83,17 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "N", default_value_t = 1000)]
     sessions: usize,
     /// Stop after this time, such as 30s or 5m [default: run until Ctrl-C].
-    #[arg(long = "for", value_name = "DURATION", value_parser = span::parse)]
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration::parse)]
     duration: Option<Duration>,
     /// Time to wait for a response before retransmitting (T1).
-    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = span::parse)]
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration::parse)]
     wait: Duration,
     /// Transmissions before a request counts as lost (N1).
     #[arg(long, value_name = "N", default_value_t = 3)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     tries: u32,
     /// Modifications per establishment, such as 0.5 [default: 0, or that of --mix].
-    #[arg(long, value_name = "N", value_parser = share)]
+    #[arg(long, value_name = "N", value_parser = parse_ratio)]
     modify: Option<f64>,
     /// Kinds of modifications and their shares (TOML).
     #[arg(long, value_name = "FILE")]
@@ -102,10 +102,10 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "RELEASE", default_value_t = Release::default())]
     release: Release,
     /// Drop this share of the datagrams in both directions, such as 5% or 0.05.
-    #[arg(long, value_name = "SHARE", default_value = "0", value_parser = part)]
+    #[arg(long, value_name = "SHARE", default_value = "0", value_parser = parse_share)]
     loss: f64,
     /// Swap this share of the datagrams with the next one, such as 5% or 0.05.
-    #[arg(long, value_name = "SHARE", default_value = "0", value_parser = part)]
+    #[arg(long, value_name = "SHARE", default_value = "0", value_parser = parse_share)]
     reorder: f64,
     /// Plot latency by quantile to this SVG file.
     #[arg(long, value_name = "FILE")]
@@ -120,7 +120,7 @@ pub(crate) struct LoadArgs {
     #[arg(long)]
     forget: bool,
     /// Silence of the node after which a heartbeat is sent; 0s disables heartbeats.
-    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = span::parse)]
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration::parse)]
     heartbeat: Duration,
     /// Print JSON, one object at the end.
     #[arg(long)]
@@ -128,7 +128,7 @@ pub(crate) struct LoadArgs {
 }
 
 /// Parses establishments a second.
-pub(crate) fn rate(text: &str) -> Result<f64, String> {
+pub(crate) fn parse_rate(text: &str) -> Result<f64, String> {
     let rate: f64 = text
         .parse()
         .map_err(|_| "expected a number such as 200".to_owned())?;
@@ -140,7 +140,7 @@ pub(crate) fn rate(text: &str) -> Result<f64, String> {
 }
 
 /// Parses modifications for each establishment.
-fn share(text: &str) -> Result<f64, String> {
+fn parse_ratio(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(share) if (0.0..=100.0).contains(&share) => Ok(share),
         _ => Err("expected a number from 0 to 100, such as 0.5".to_owned()),
@@ -148,7 +148,7 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 /// Parses a share, as a percentage or a fraction.
-fn part(text: &str) -> Result<f64, String> {
+fn parse_share(text: &str) -> Result<f64, String> {
     let part = match text.strip_suffix('%') {
         Some(hundredths) => hundredths.trim().parse().map(|part: f64| part / 100.0),
         None => text.parse(),
@@ -169,7 +169,7 @@ pub(crate) fn run(args: &LoadArgs, output: &mut Output) -> CliResult {
 }
 
 async fn load(args: &LoadArgs, output: &mut Output) -> CliResult {
-    let mut signals = Signals::new()?;
+    let mut signals = ShutdownSignals::new()?;
     let system = ActorSystem::new("load").map_err(|error| Failure::outside(error.to_string()))?;
     let stats = load_in(&system, args, &mut signals, output).await;
     system.shutdown(SHUTDOWN_TIMEOUT).await;
@@ -182,7 +182,7 @@ async fn load(args: &LoadArgs, output: &mut Output) -> CliResult {
     if args.json {
         output.json(&to_json(&stats))?;
     } else {
-        report(&stats, output)?;
+        print_report(&stats, output)?;
     }
     verdict(&stats)
 }
@@ -193,23 +193,23 @@ pub(crate) const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 async fn load_in(
     system: &ActorSystem,
     args: &LoadArgs,
-    signals: &mut Signals,
+    signals: &mut ShutdownSignals,
     output: &mut Output,
 ) -> CliResult<LoadStats> {
     let started = Load::start(system, args.plan()?).await;
-    let handle = started.map_err(|error| failed(&error))?;
+    let handle = started.map_err(|error| smf_failure(&error))?;
     if !args.json {
         let local = handle.local_addr();
         output.line(format!("load from {local} to {}; Ctrl-C ends it", args.to))?;
     }
-    watch(args, &handle, signals, output).await
+    show_progress(args, &handle, signals, output).await
 }
 
 /// Waits for the end and shows progress.
-async fn watch(
+async fn show_progress(
     args: &LoadArgs,
     handle: &LoadHandle,
-    signals: &mut Signals,
+    signals: &mut ShutdownSignals,
     output: &mut Output,
 ) -> CliResult<LoadStats> {
     let mut every = tokio::time::interval(Duration::from_secs(1));
@@ -218,24 +218,24 @@ async fn watch(
     loop {
         tokio::select! {
             stats = &mut finished => return Ok(stats),
-            () = signals.end() => handle.stop(),
+            () = signals.recv() => handle.stop(),
             _ = every.tick() => {
                 if !args.json {
-                    output.live(line(&handle.snapshot()))?;
+                    output.live(progress_line(&handle.snapshot()))?;
                 }
             }
         }
     }
 }
 
-fn line(stats: &LoadStats) -> String {
+fn progress_line(stats: &LoadStats) -> String {
     format!(
         "{:.0} s  {} held  {:.0}/s  p50 {}  p99 {}  {} rejected  {} lost  {} restored",
         stats.elapsed.as_secs_f64(),
         stats.held,
         stats.rate(),
-        latency::text(micros(stats, 0.5)),
-        latency::text(micros(stats, 0.99)),
+        latency::format_micros(quantile_micros(stats, 0.5)),
+        latency::format_micros(quantile_micros(stats, 0.99)),
         stats.rejected,
         stats.lost,
         stats.sessions_restored,
@@ -243,7 +243,7 @@ fn line(stats: &LoadStats) -> String {
 }
 
 /// Returns a quantile in whole microseconds.
-pub(crate) fn micros(stats: &LoadStats, quantile: f64) -> u64 {
+pub(crate) fn quantile_micros(stats: &LoadStats, quantile: f64) -> u64 {
     stats.latency.value_at_quantile(quantile).div_ceil(1000)
 }
 
@@ -252,7 +252,7 @@ impl LoadArgs {
         let mut plan = LoadPlan::new(self.to);
         plan.node_id.clone_from(&self.node_id);
         plan.profile = self.profile.profile(&plan.profile);
-        let mix = self.mix.as_deref().map(mix).transpose()?;
+        let mix = self.mix.as_deref().map(read_mix).transpose()?;
         let modifications = self.modify.or_else(|| mix.map(|mix| mix.modifications));
         plan.modifications = modifications.unwrap_or(0.0);
         plan.shares = mix.map_or(plan.shares, |mix| mix.shares);
@@ -281,20 +281,20 @@ impl LoadArgs {
 const MAX_MIX: usize = 64 * 1024;
 
 /// Reads the mix from a file.
-fn mix(path: &Path) -> CliResult<LoadMix> {
+fn read_mix(path: &Path) -> CliResult<LoadMix> {
     let wrong = |what: String| {
         Failure::input(format!("{}: {what}", path.display()))
             .hint("see the example of a mix in `strowger pfcp load --help`")
     };
-    let octets = read_plain(path, MAX_MIX)?;
-    let text = String::from_utf8(octets).map_err(|error| wrong(error.to_string()))?;
+    let bytes = read_plain(path, MAX_MIX)?;
+    let text = String::from_utf8(bytes).map_err(|error| wrong(error.to_string()))?;
     let mix: LoadMix = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
     mix.check().map_err(|error| wrong(error.to_string()))?;
     Ok(mix)
 }
 
 /// Converts the error to a failure that says what to do.
-pub(crate) fn failed(error: &ClientError) -> Failure {
+pub(crate) fn smf_failure(error: &ClientError) -> Failure {
     let failure = Failure::outside(error.to_string());
     match error {
         ClientError::NodeId(_) | ClientError::Profile(_) | ClientError::Mix(_) => {
@@ -328,17 +328,17 @@ fn to_json(stats: &LoadStats) -> Value {
         "invalid": stats.invalid,
         "established": stats.established,
         "modified": stats.modified,
-        "changes": changes(&stats.changes),
+        "changes": changes_to_json(&stats.changes),
         "downlink_reports": stats.downlink_reports,
         "usage_reports": stats.usage_reports,
         "deleted": stats.deleted,
         "held": stats.held,
         "retransmitted": stats.retransmitted,
-        "p50_us": micros(stats, 0.5),
-        "p90_us": micros(stats, 0.9),
-        "p99_us": micros(stats, 0.99),
-        "p999_us": micros(stats, 0.999),
-        "p9999_us": micros(stats, 0.9999),
+        "p50_us": quantile_micros(stats, 0.5),
+        "p90_us": quantile_micros(stats, 0.9),
+        "p99_us": quantile_micros(stats, 0.99),
+        "p999_us": quantile_micros(stats, 0.999),
+        "p9999_us": quantile_micros(stats, 0.9999),
         "dropped": stats.dropped,
         "overtaken": stats.datagrams_reordered,
         "rate": (stats.rate() * 10.0).round() / 10.0,
@@ -354,7 +354,7 @@ fn to_json(stats: &LoadStats) -> Value {
     })
 }
 
-fn changes(changes: &ChangeStats) -> Value {
+fn changes_to_json(changes: &ChangeStats) -> Value {
     json!({
         "handover": changes.handover,
         "idle": changes.idle,
@@ -365,7 +365,7 @@ fn changes(changes: &ChangeStats) -> Value {
     })
 }
 
-fn report(stats: &LoadStats, output: &mut Output) -> CliResult {
+fn print_report(stats: &LoadStats, output: &mut Output) -> CliResult {
     output.line("")?;
     let mut table = Table::new(["latency", "due until response"]);
     for (name, quantile) in [
@@ -375,11 +375,14 @@ fn report(stats: &LoadStats, output: &mut Output) -> CliResult {
         ("p99.9", 0.999),
         ("p99.99", 0.9999),
     ] {
-        table.row([name.to_owned(), latency::text(micros(stats, quantile))]);
+        table.row([
+            name.to_owned(),
+            latency::format_micros(quantile_micros(stats, quantile)),
+        ]);
     }
     table.row([
         "highest".to_owned(),
-        latency::text(stats.latency.max().div_ceil(1000)),
+        latency::format_micros(stats.latency.max().div_ceil(1000)),
     ]);
     table.print(output)?;
     output.line("")?;
@@ -422,7 +425,7 @@ fn report(stats: &LoadStats, output: &mut Output) -> CliResult {
         ))?;
     }
     if stats.modified > 0 {
-        output.line(modifications(stats))?;
+        output.line(describe_modifications(stats))?;
     }
     let style = if verdict(stats).is_ok() {
         TextStyle::Green
@@ -433,7 +436,7 @@ fn report(stats: &LoadStats, output: &mut Output) -> CliResult {
 }
 
 /// Describes the accepted modifications.
-fn modifications(stats: &LoadStats) -> String {
+fn describe_modifications(stats: &LoadStats) -> String {
     let changes = &stats.changes;
     format!(
         "modifications: {} handovers, {} idle, {} reconnected ({} downlink reports), {} QoS \

@@ -1,5 +1,5 @@
-//! `strowger pfcp pfds`, `release` and `report`: what a running node has received from its peers,
-//! and tells them.
+//! `strowger pfcp pfds`, `release` and `report`: data that a running node has from its peers, and
+//! requests that it sends them.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -7,9 +7,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use strowger_pfcp::ie::Cause;
 
-use super::listing::each;
-use crate::command::span;
-use crate::control::{ControlArgs, block_on, failed};
+use super::sessions::for_each_row;
+use crate::command::duration;
+use crate::control::{ControlArgs, block_on, client_failure};
 use crate::exit::{CliResult, Failure};
 use crate::output::{Output, Table, TextStyle};
 
@@ -57,7 +57,7 @@ pub(crate) struct ReleaseArgs {
     /// Node ID of the peer.
     node: String,
     /// Maximum time to wait for the release itself [default: do not wait for it].
-    #[arg(long, value_name = "DURATION", value_parser = span::parse)]
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     within: Option<Duration>,
     /// End the association without asking the peer, for a peer that is gone.
     #[arg(long, conflicts_with = "within")]
@@ -95,7 +95,7 @@ enum PathState {
 
 pub(crate) fn pfds(args: &PfdArgs, output: &mut Output) -> CliResult {
     let mut table = Table::new(["application", "packets"]);
-    let count = each(&args.control, "pfcp.pfds", Value::Null, |row| {
+    let count = for_each_row(&args.control, "pfcp.pfds", Value::Null, |row| {
         if args.json {
             return output.json(&row);
         }
@@ -118,19 +118,19 @@ pub(crate) fn release(args: &ReleaseArgs, output: &mut Output) -> CliResult {
     let within = args.within.map(|span| span.as_millis());
     let within = within.and_then(|span| u64::try_from(span).ok());
     let order = json!({ "node": args.node, "within_ms": within, "force": args.force });
-    let told = tell(&args.control, "pfcp.release", order)?;
-    let outcome = told["outcome"].as_str().unwrap_or_default();
+    let answer = call(&args.control, "pfcp.release", order)?;
+    let outcome = answer["outcome"].as_str().unwrap_or_default();
     let is_released = outcome == "released";
     if args.json {
         output.json(&json!({
             "node": args.node,
             "outcome": outcome,
-            "cause": told["cause"],
+            "cause": answer["cause"],
             "released": is_released,
-            "sessions": told["sessions"],
+            "sessions": answer["sessions"],
         }))?;
     }
-    let (node, sessions) = (&args.node, counted(&told["sessions"]));
+    let (node, sessions) = (&args.node, count_sessions(&answer["sessions"]));
     let in_time = args
         .within
         .map_or_else(String::new, |within| format!(" within {within:?}"));
@@ -152,7 +152,7 @@ pub(crate) fn release(args: &ReleaseArgs, output: &mut Output) -> CliResult {
         }
         "overdue" => format!("{node} agreed to release its association, but did not{in_time}"),
         "refused" => {
-            let cause = told["cause"]
+            let cause = answer["cause"]
                 .as_u64()
                 .and_then(|cause| cause.try_into().ok());
             let cause = Cause(cause.unwrap_or_default());
@@ -170,7 +170,7 @@ pub(crate) fn release(args: &ReleaseArgs, output: &mut Output) -> CliResult {
     ))
 }
 
-fn counted(sessions: &Value) -> String {
+fn count_sessions(sessions: &Value) -> String {
     match sessions.as_u64() {
         Some(1) => "1 session".to_owned(),
         count => format!("{} sessions", count.unwrap_or_default()),
@@ -184,7 +184,7 @@ pub(crate) fn report(args: &ReportArgs, output: &mut Output) -> CliResult {
         PathState::Restarted => "restarted",
     };
     let order = json!({ "node": args.node, "what": what, "address": args.address });
-    tell(&args.control, "pfcp.report", order)?;
+    call(&args.control, "pfcp.report", order)?;
     output.line(format!(
         "reported to {}: {} {what}",
         args.node, args.address
@@ -194,11 +194,11 @@ pub(crate) fn report(args: &ReportArgs, output: &mut Output) -> CliResult {
 /// Longer than any node retransmits a request: the node itself reports a missing answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
-fn tell(control: &ControlArgs, method: &str, order: Value) -> CliResult<Value> {
+fn call(control: &ControlArgs, method: &str, order: Value) -> CliResult<Value> {
     block_on(async {
         let mut client = control.connect().await?;
         client.set_deadline(ANSWER_TIMEOUT);
-        let told = client.call(method, order).await;
-        told.map_err(|error| failed(&error))
+        let answer = client.call(method, order).await;
+        answer.map_err(|error| client_failure(&error))
     })
 }

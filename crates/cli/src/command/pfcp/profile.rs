@@ -11,11 +11,11 @@ pub(super) struct ProfileArgs {
     #[arg(long, value_name = "NAME")]
     dnn: Option<String>,
     /// Network slice of the sessions: SST, or SST-SD with SD as six hex digits.
-    #[arg(long, value_name = "SST[-SD]", value_parser = s_nssai)]
+    #[arg(long, value_name = "SST[-SD]", value_parser = parse_s_nssai)]
     s_nssai: Option<SNssai>,
     /// PDN type of the sessions: ipv4, ipv6, ipv4v6, ethernet or non-ip [default: that of the
     /// pools].
-    #[arg(long, value_name = "TYPE", value_parser = pdn_type)]
+    #[arg(long, value_name = "TYPE", value_parser = parse_pdn_type)]
     pdn_type: Option<PdnType>,
     /// Network of the UE addresses, such as 10.45.0.0/16; at most one per IP version.
     #[arg(long, value_name = "NETWORK")]
@@ -42,7 +42,7 @@ impl ProfileArgs {
     }
 }
 
-fn s_nssai(text: &str) -> Result<SNssai, String> {
+fn parse_s_nssai(text: &str) -> Result<SNssai, String> {
     let wrong = || "expected SST or SST-SD, such as 1 or 1-0a0b0c".to_owned();
     let (sst, sd) = match text.split_once('-') {
         Some((sst, sd)) => (sst, Some(sd)),
@@ -60,7 +60,7 @@ fn s_nssai(text: &str) -> Result<SNssai, String> {
     Ok(SNssai { sst, sd })
 }
 
-fn pdn_type(text: &str) -> Result<PdnType, String> {
+fn parse_pdn_type(text: &str) -> Result<PdnType, String> {
     match text.to_ascii_lowercase().as_str() {
         "ipv4" => Ok(PdnType::IPV4),
         "ipv6" => Ok(PdnType::IPV6),
@@ -76,8 +76,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slice_is_a_type_and_perhaps_a_differentiator() {
-        let read = |text| s_nssai(text).map(|slice| (slice.sst, slice.sd));
+    fn slice_differentiator_is_optional() {
+        let read = |text| parse_s_nssai(text).map(|slice| (slice.sst, slice.sd));
         assert_eq!(read("1"), Ok((1, 0x00ff_ffff)));
         assert_eq!(read("222-0A0b0c"), Ok((222, 0x000a_0b0c)));
         for wrong in ["", "256", "1-", "1-+abcde", "1-12345", "1-1234567", "-1"] {

@@ -21,7 +21,7 @@ use self::peers::{PeerAnswer, ReplayPeers, RetryPolicy, SequenceNumbers};
 use self::plan::{PlannedRequest, ReplayPlan};
 use self::tally::{ReplayTally, RequestOutcome};
 use super::source;
-use crate::command::span;
+use crate::command::duration;
 use crate::exit::{CliResult, Failure};
 use crate::output::{Output, TextStyle};
 
@@ -53,7 +53,7 @@ pub(crate) struct ReplayArgs {
     #[arg(long)]
     keep_sequence: bool,
     /// Time to wait for a response before retransmitting (T1).
-    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = span::parse)]
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration::parse)]
     wait: Duration,
     /// Transmissions before a request counts as lost (N1).
     #[arg(long, value_name = "N", default_value_t = 5)]
@@ -174,7 +174,7 @@ fn report(
     output.line("")?;
     tally.table().print(output)?;
     output.line("")?;
-    for (reason, count) in tally.excused() {
+    for (reason, count) in tally.count_excused() {
         let line = format!("{count} x {reason}");
         output.line(output.paint(TextStyle::Faint, line))?;
     }

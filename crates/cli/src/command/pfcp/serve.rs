@@ -9,7 +9,7 @@ use strowger::ActorSystem;
 use strowger_pfcp::endpoint::Network;
 use strowger_pfcp_node::{FaultScenario, Node, NodeConfig, NodeError, NodeHandle};
 
-use crate::command::signals::Signals;
+use crate::command::signals::ShutdownSignals;
 use crate::exit::{CliResult, Failure};
 use crate::output::Output;
 
@@ -77,7 +77,7 @@ fn parse(path: &Path, text: &str) -> CliResult<FaultScenario> {
 }
 
 async fn serve(args: &ServeArgs, scenario: &FaultScenario, output: &mut Output) -> CliResult {
-    let mut signals = Signals::within(SHUTDOWN_TIMEOUT)?;
+    let mut signals = ShutdownSignals::with_time_limit(SHUTDOWN_TIMEOUT)?;
     let mut listen = args.listen;
     let mut ended = false;
     while !ended {
@@ -96,7 +96,7 @@ async fn serve(args: &ServeArgs, scenario: &FaultScenario, output: &mut Output) 
         }
         output.flush()?;
         tokio::select! {
-            () = signals.end() => ended = true,
+            () = signals.recv() => ended = true,
             () = scenario.restart() => {}
         }
         node.stop().await;

@@ -12,7 +12,7 @@ use strowger_pfcp_node::{CaptureError, CaptureReader, CapturedDatagram};
 use super::{encode, hex, time};
 use crate::exit::{CliResult, Failure};
 
-/// A datagram, and what is known about it.
+/// A datagram with its origin, as far as it is known.
 #[derive(Clone, Debug)]
 pub(super) struct Packet {
     /// The number of the captured frame or of the line of hex text, counted from 1.
@@ -23,17 +23,17 @@ pub(super) struct Packet {
     pub(super) ends: Option<(SocketAddr, SocketAddr)>,
     /// `true` if an ICMP error quotes the datagram.
     pub(super) quoted: bool,
-    pub(super) octets: Vec<u8>,
+    pub(super) bytes: Vec<u8>,
 }
 
 impl Packet {
-    fn bare(number: u64, octets: Vec<u8>) -> Self {
+    fn without_origin(number: u64, bytes: Vec<u8>) -> Self {
         Self {
             number,
             time: None,
             ends: None,
             quoted: false,
-            octets,
+            bytes,
         }
     }
 }
@@ -44,20 +44,20 @@ pub(super) type Packets = Box<dyn Iterator<Item = CliResult<Packet>>>;
 /// Opens a file, or standard input for `-`, and detects its format. JSON objects may contain vendor
 /// elements by the fields of a dictionary.
 pub(super) fn open(path: &Path, vendors: &Dictionary) -> CliResult<Packets> {
-    let name = name(path);
+    let name = source_name(path);
     let reader: Box<dyn Read> = if path == Path::new("-") {
         Box::new(io::stdin())
     } else {
         Box::new(File::open(path).map_err(|error| Failure::file(path, &error))?)
     };
-    recognise(BufReader::new(reader), name, vendors)
+    detect(BufReader::new(reader), name, vendors)
 }
 
 /// Parses one line of hex.
 pub(super) fn from_hex(text: &str) -> CliResult<Packet> {
-    let octets = hex::parse(text)
+    let bytes = hex::parse(text)
         .map_err(|error| Failure::input(format!("--hex: {error}")).hint(HEX_HINT))?;
-    Ok(Packet::bare(1, octets))
+    Ok(Packet::without_origin(1, bytes))
 }
 
 const HEX_HINT: &str = "expected one datagram per line, such as 2001000c00000100006000040a0b0c0d";
@@ -82,7 +82,7 @@ impl SourceFormat {
             [0xa1, 0xb2, 0x3c, 0x4d],
             [0x4d, 0x3c, 0xb2, 0xa1],
         ];
-        let text = |octet: &u8| octet.is_ascii_graphic() || octet.is_ascii_whitespace();
+        let text = |byte: &u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
         match first.first_chunk() {
             Some(magic) if *magic == PCAPNG || PCAP.contains(magic) => Self::Capture,
             _ if first.trim_ascii_start().starts_with(b"{") => Self::Json,
@@ -92,7 +92,7 @@ impl SourceFormat {
     }
 }
 
-fn recognise(
+fn detect(
     mut reader: BufReader<Box<dyn Read>>,
     name: String,
     vendors: &Dictionary,
@@ -109,31 +109,33 @@ fn recognise(
     let reader = io::Cursor::new(first).take(length as u64).chain(reader);
     match SourceFormat::of(&first[..length]) {
         SourceFormat::Capture => Ok(Box::new(CaptureReader::new(name, reader).map(from_capture))),
-        SourceFormat::Text => Ok(Box::new(lines(BufReader::new(reader), name))),
+        SourceFormat::Text => Ok(Box::new(read_hex_lines(BufReader::new(reader), name))),
         SourceFormat::Json => {
             let mut text = String::new();
             BufReader::new(reader)
                 .read_to_string(&mut text)
                 .map_err(|error| Failure::input(format!("{name}: {error}")))?;
             Ok(Box::new(
-                objects(&name, &text, vendors)?.into_iter().map(Ok),
+                read_objects(&name, &text, vendors)?.into_iter().map(Ok),
             ))
         }
         SourceFormat::Datagram => {
-            let mut octets = Vec::new();
-            let mut reader = reader.take(MOST_OCTETS + 1);
-            reader.read_to_end(&mut octets).map_err(failed)?;
-            if octets.len() as u64 > MOST_OCTETS || octets[0] >> 5 != 1 {
+            let mut bytes = Vec::new();
+            let mut reader = reader.take(MAX_DATAGRAM_BYTES + 1);
+            reader.read_to_end(&mut bytes).map_err(failed)?;
+            if bytes.len() as u64 > MAX_DATAGRAM_BYTES || bytes[0] >> 5 != 1 {
                 let what = format!("{name}: not a capture, hex text or PFCP message");
                 return Err(Failure::input(what).hint("captures are pcap or pcapng files"));
             }
-            Ok(Box::new(std::iter::once(Ok(Packet::bare(1, octets)))))
+            Ok(Box::new(std::iter::once(Ok(Packet::without_origin(
+                1, bytes,
+            )))))
         }
     }
 }
 
 /// Maximum size of a UDP datagram.
-const MOST_OCTETS: u64 = 65_535;
+const MAX_DATAGRAM_BYTES: u64 = 65_535;
 
 fn from_capture(datagram: Result<CapturedDatagram, CaptureError>) -> CliResult<Packet> {
     let datagram = datagram.map_err(|error| Failure::input(error.to_string()))?;
@@ -142,12 +144,12 @@ fn from_capture(datagram: Result<CapturedDatagram, CaptureError>) -> CliResult<P
         time: Some(datagram.timestamp),
         ends: Some((datagram.src, datagram.dst)),
         quoted: datagram.quoted,
-        octets: datagram.payload.into(),
+        bytes: datagram.payload.into(),
     })
 }
 
 /// Reads a datagram from each line; empty lines and those that start with `#` are skipped.
-fn lines(reader: impl BufRead, name: String) -> impl Iterator<Item = CliResult<Packet>> {
+fn read_hex_lines(reader: impl BufRead, name: String) -> impl Iterator<Item = CliResult<Packet>> {
     (1..).zip(reader.lines()).filter_map(move |(number, line)| {
         let line = match line {
             Ok(line) => line,
@@ -157,16 +159,16 @@ fn lines(reader: impl BufRead, name: String) -> impl Iterator<Item = CliResult<P
             return None;
         }
         let wrong = |error| Failure::input(format!("{name}: line {number}: {error}"));
-        let octets = hex::parse(&line).map_err(|error| wrong(error).hint(HEX_HINT));
-        Some(octets.map(|octets| Packet::bare(number, octets)))
+        let bytes = hex::parse(&line).map_err(|error| wrong(error).hint(HEX_HINT));
+        Some(bytes.map(|bytes| Packet::without_origin(number, bytes)))
     })
 }
 
 /// Encodes the objects of a text. Their `frame`, if present, gives the time, the sender and the
 /// receiver.
-fn objects(name: &str, text: &str, vendors: &Dictionary) -> CliResult<Vec<Packet>> {
+fn read_objects(name: &str, text: &str, vendors: &Dictionary) -> CliResult<Vec<Packet>> {
     let mut packets = Vec::new();
-    encode::datagrams(name, text, vendors, |octets, frame| {
+    encode::encode_all(name, text, vendors, |bytes, frame| {
         let end = |key: &str| frame[key].as_str().and_then(|text| text.parse().ok());
         let number = frame["number"].as_u64();
         packets.push(Packet {
@@ -174,7 +176,7 @@ fn objects(name: &str, text: &str, vendors: &Dictionary) -> CliResult<Vec<Packet
             time: frame["time"].as_str().and_then(time::from_iso),
             ends: end("src").zip(end("dst")),
             quoted: frame["quoted"] == true,
-            octets,
+            bytes,
         });
         Ok(())
     })?;
@@ -188,15 +190,15 @@ pub(super) fn open_or_hex(given: &Path, vendors: &Dictionary) -> CliResult<Packe
         return open(given, vendors);
     }
     match hex::parse(text) {
-        Ok(octets) if !octets.is_empty() => {
-            Ok(Box::new(std::iter::once(Ok(Packet::bare(1, octets)))))
-        }
+        Ok(bytes) if !bytes.is_empty() => Ok(Box::new(std::iter::once(Ok(
+            Packet::without_origin(1, bytes),
+        )))),
         _ => open(given, vendors),
     }
 }
 
 /// Returns the name of a source for error messages.
-fn name(path: &Path) -> String {
+fn source_name(path: &Path) -> String {
     if path == Path::new("-") {
         "standard input".to_owned()
     } else {

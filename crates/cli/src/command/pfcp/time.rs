@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_are_those_of_the_calendar() {
+    fn dates_follow_the_calendar() {
         let cases = [
             (0, "1970-01-01 00:00:00.000000 UTC"),
             (951_782_400, "2000-02-29 00:00:00.000000 UTC"),
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn written_time_is_read_again() {
+    fn formatted_time_is_parsed_back() {
         for seconds in (0..4_200_000_000).step_by(86_399 * 97) {
             let time = Duration::new(seconds, 123_456_789);
             assert_eq!(from_iso(&iso(time)), Some(time), "{}", iso(time));
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn other_times_are_not_taken() {
+    fn other_formats_are_refused() {
         for text in [
             "",
             "2020-08-22",

@@ -9,17 +9,17 @@ use crate::exit::CliResult;
 use crate::output::{Output, log_as_configured};
 
 /// The keys that take effect without a restart.
-const LIVE: [&str; 1] = ["log.filter"];
+const LIVE_KEYS: [&str; 1] = ["log.filter"];
 
 /// The configuration that the node runs with, and its file.
-pub(super) struct Reload {
+pub(super) struct ConfigReload {
     file: Option<PathBuf>,
     /// The text that the node was started with. Only `filter` follows later reloads.
     text: String,
     filter: Option<String>,
 }
 
-impl Reload {
+impl ConfigReload {
     pub(super) fn new(file: Option<PathBuf>, text: String) -> Self {
         Self {
             file,
@@ -30,9 +30,9 @@ impl Reload {
 
     /// Reads the file again, applies the keys that can be applied, and reports those that need a
     /// restart. An invalid file changes nothing.
-    pub(super) fn again(&mut self, json: bool, output: &mut Output) -> CliResult {
+    pub(super) fn reload(&mut self, json: bool, output: &mut Output) -> CliResult {
         let Some(file) = &self.file else {
-            return say(
+            return report(
                 json,
                 output,
                 "no configuration file to reload: start the node with --config FILE",
@@ -40,11 +40,11 @@ impl Reload {
         };
         let (config, text) = match Config::read(file) {
             Ok(read) => read,
-            Err(failure) => return say(json, output, &failure.to_string()),
+            Err(failure) => return report(json, output, &failure.to_string()),
         };
         let (mut done, waiting): (Vec<String>, Vec<String>) = changes(&self.text, &text)
             .into_iter()
-            .partition(|key| LIVE.contains(&key.as_str()));
+            .partition(|key| LIVE_KEYS.contains(&key.as_str()));
         // Compare with the filter in force, which an earlier signal may have changed.
         let filter = self.filter.take();
         if filter.is_some_and(|filter| filter != config.log.filter) && done.is_empty() {
@@ -68,7 +68,7 @@ impl Reload {
     }
 }
 
-fn say(json: bool, output: &mut Output, text: &str) -> CliResult {
+fn report(json: bool, output: &mut Output, text: &str) -> CliResult {
     if json {
         output.json(&json!({ "reloaded": [], "error": text }))
     } else {

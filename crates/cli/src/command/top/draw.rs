@@ -8,7 +8,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row as TableRow, Table};
 
-use super::reading::{self, ActorRow, TopReading};
+use super::snapshot::{self, ActorRow, TopSnapshot};
 use super::view::{Sort, View};
 
 const FAINT: Style = Style::new().add_modifier(Modifier::DIM);
@@ -20,7 +20,7 @@ const LATE_ROWS: usize = 5;
 
 /// Draws the view: totals, limits, the actors, asks that are late, and a line for keys.
 pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
-    let late = view.reading.as_ref().map_or_else(Vec::new, late_asks);
+    let late = view.snapshot.as_ref().map_or_else(Vec::new, late_asks);
     let heights = [
         Constraint::Length(1),
         Constraint::Length(1),
@@ -30,21 +30,21 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
     ];
     let [totals, limits, actors, asks, keys] = Layout::vertical(heights).areas(frame.area());
     frame.render_widget(Paragraph::new(late), asks);
-    if let Some(reading) = &view.reading {
-        let summary = super::printable(&reading.summary());
+    if let Some(snapshot) = &view.snapshot {
+        let summary = super::printable(&snapshot.summary());
         frame.render_widget(Paragraph::new(Line::styled(summary, BOLD)), totals);
-        frame.render_widget(Paragraph::new(usages(reading)), limits);
-        frame.render_widget(table(view, reading, actors), actors);
+        frame.render_widget(Paragraph::new(usage_line(snapshot)), limits);
+        frame.render_widget(table(view, snapshot, actors), actors);
     } else {
         frame.render_widget(Paragraph::new("waiting for the first reading"), totals);
     }
-    frame.render_widget(Paragraph::new(bottom(view)), keys);
+    frame.render_widget(Paragraph::new(bottom_line(view)), keys);
 }
 
-fn usages(reading: &TopReading) -> Line<'static> {
+fn usage_line(snapshot: &TopSnapshot) -> Line<'static> {
     let mut line = Line::default();
-    for limit in &reading.limits {
-        let style = if limit.alarms() { ALARM } else { FAINT };
+    for limit in &snapshot.limits {
+        let style = if limit.is_alarming() { ALARM } else { FAINT };
         line.push_span(Span::styled(limit.text(), style));
         line.push_span("   ");
     }
@@ -52,8 +52,8 @@ fn usages(reading: &TopReading) -> Line<'static> {
 }
 
 /// Returns a line for each of the oldest asks that are late.
-fn late_asks(reading: &TopReading) -> Vec<Line<'static>> {
-    let lines = reading.late_asks.iter().take(LATE_ROWS).map(|ask| {
+fn late_asks(snapshot: &TopSnapshot) -> Vec<Line<'static>> {
+    let lines = snapshot.late_asks.iter().take(LATE_ROWS).map(|ask| {
         let [asker, callee, age] = ask.cells().map(|cell| super::printable(&cell));
         Line::styled(format!("{asker} waits for {callee}: {age}"), ALARM)
     });
@@ -69,15 +69,15 @@ const COLUMNS: [(&str, Sort, u16); 5] = [
     ("restarts", Sort::Restarts, 8),
 ];
 
-fn table(view: &View, reading: &TopReading, area: Rect) -> Table<'static> {
+fn table(view: &View, snapshot: &TopSnapshot, area: Rect) -> Table<'static> {
     let taken: u16 = COLUMNS.iter().map(|(_, _, width)| width + 1).sum();
     let path = usize::from(area.width.saturating_sub(taken));
     let lines = match view.tree {
-        true => tree(&reading.rows, path),
-        false => reading
+        true => tree_rows(&snapshot.rows, path),
+        false => snapshot
             .rows
             .iter()
-            .map(|row| actor(&row.path, path, row))
+            .map(|row| actor_row(&row.path, path, row))
             .collect(),
     };
     let height = usize::from(area.height.saturating_sub(1)).max(1);
@@ -88,7 +88,7 @@ fn table(view: &View, reading: &TopReading, area: Rect) -> Table<'static> {
         } else {
             FAINT
         };
-        right((*name).to_owned(), style)
+        right_aligned((*name).to_owned(), style)
     });
     let head = [Cell::from("path").style(FAINT)].into_iter().chain(head);
     let widths = COLUMNS
@@ -101,7 +101,7 @@ fn table(view: &View, reading: &TopReading, area: Rect) -> Table<'static> {
 }
 
 /// Returns the row of an actor. The path and the notes behind it share a width of `room`.
-fn actor(path: &str, room: usize, row: &ActorRow) -> TableRow<'static> {
+fn actor_row(path: &str, room: usize, row: &ActorRow) -> TableRow<'static> {
     let mut behind = Vec::new();
     if row.state != "running" {
         behind.push(Span::styled(format!(" {}", row.state), ALARM));
@@ -110,7 +110,7 @@ fn actor(path: &str, room: usize, row: &ActorRow) -> TableRow<'static> {
         behind.push(Span::styled(format!(" {note}"), FAINT));
     }
     let taken: usize = behind.iter().map(Span::width).sum();
-    let mut spans = vec![Span::raw(cut(
+    let mut spans = vec![Span::raw(shorten_path(
         path,
         room.saturating_sub(taken).max(MIN_PATH_WIDTH),
     ))];
@@ -119,23 +119,26 @@ fn actor(path: &str, room: usize, row: &ActorRow) -> TableRow<'static> {
     let plain = Style::new();
     TableRow::new([
         path,
-        right(row.waiting(), if row.alarms() { ALARM } else { plain }),
-        right(reading::number(row.rate), plain),
-        right(row.busy(), plain),
-        right(row.memory_text(), plain),
-        right(row.restarts.to_string(), plain),
+        right_aligned(
+            row.mailbox_text(),
+            if row.is_alarming() { ALARM } else { plain },
+        ),
+        right_aligned(snapshot::number(row.rate), plain),
+        right_aligned(row.load_text(), plain),
+        right_aligned(row.memory_text(), plain),
+        right_aligned(row.restarts.to_string(), plain),
     ])
 }
 
 /// Minimum width of a path, whatever the notes behind it.
 const MIN_PATH_WIDTH: usize = 16;
 
-fn right(text: String, style: Style) -> Cell<'static> {
+fn right_aligned(text: String, style: Style) -> Cell<'static> {
     Cell::from(Line::styled(text, style).right_aligned())
 }
 
 /// Shortens a path from its beginning: its end tells which actor it is.
-fn cut(path: &str, width: usize) -> String {
+fn shorten_path(path: &str, width: usize) -> String {
     let path = super::printable(path);
     let length = path.chars().count();
     if length <= width {
@@ -146,7 +149,7 @@ fn cut(path: &str, width: usize) -> String {
 }
 
 /// Returns the actors as a tree. Parents that are not among the rows appear by name only.
-fn tree(rows: &[ActorRow], width: usize) -> Vec<TableRow<'static>> {
+fn tree_rows(rows: &[ActorRow], width: usize) -> Vec<TableRow<'static>> {
     let mut nodes: BTreeMap<Vec<&str>, Option<&ActorRow>> = BTreeMap::new();
     for row in rows {
         let keys: Vec<&str> = row.path.split('/').filter(|key| !key.is_empty()).collect();
@@ -159,9 +162,12 @@ fn tree(rows: &[ActorRow], width: usize) -> Vec<TableRow<'static>> {
         let indent = "  ".repeat(keys.len().saturating_sub(1));
         let key = keys.last().copied().unwrap_or("/");
         match row {
-            Some(row) => actor(&format!("{indent}{key}"), width, row),
+            Some(row) => actor_row(&format!("{indent}{key}"), width, row),
             None => {
-                let text = format!("{indent}{}", cut(key, width.saturating_sub(indent.len())));
+                let text = format!(
+                    "{indent}{}",
+                    shorten_path(key, width.saturating_sub(indent.len()))
+                );
                 TableRow::new([Cell::from(text).style(FAINT)])
             }
         }
@@ -169,7 +175,7 @@ fn tree(rows: &[ActorRow], width: usize) -> Vec<TableRow<'static>> {
     nodes.iter().map(line).collect()
 }
 
-fn bottom(view: &View) -> Line<'static> {
+fn bottom_line(view: &View) -> Line<'static> {
     if let Some(typed) = &view.typed {
         return Line::from(format!("filter: {typed}_  (enter: apply, escape: cancel)"));
     }
@@ -204,7 +210,7 @@ mod tests {
     }
 
     fn view(rows: &[serde_json::Value]) -> View {
-        let reading = TopReading::of(json!({
+        let snapshot = TopSnapshot::of(json!({
             "name": "upf-1",
             "totals": {
                 "actors": 12, "depth": 34, "nearly_full": 1, "dropped": 0, "restarts": 5,
@@ -217,7 +223,7 @@ mod tests {
             "rows": rows,
         }));
         let mut view = View::new(Sort::Depth, String::new());
-        view.take(reading.map_err(|error| error.to_string()));
+        view.set_answer(snapshot.map_err(|error| error.to_string()));
         view
     }
 
@@ -250,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_there_at_80_by_24() {
+    fn everything_fits_in_80_by_24() {
         let rows = [row("/node/n4", 9, Some(1024)), row("/gateway", 0, None)];
         let shown = lines(&drawn(&view(&rows), 80, 24));
         assert_eq!(shown.len(), 24);
@@ -277,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_component_has_its_own_memory_calls_and_faults() {
+    fn component_row_shows_memory_calls_and_faults() {
         let mut guest = row("/components/qos-cap/guest", 0, Some(1024));
         guest["component"] = json!({ "calls": 12_345, "faults": 2, "memory": 1_114_112 });
         let shown = lines(&drawn(&view(std::slice::from_ref(&guest)), 100, 24));
@@ -305,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_has_its_calls_and_what_came_to_nothing() {
+    fn tool_row_shows_calls_refusals_and_failures() {
         let mut files = row("/tools/files", 0, Some(1024));
         files["tool"] = json!({ "calls": 40, "refused": 3, "failed": 0 });
         let shown = lines(&drawn(&view(&[files.clone()]), 100, 24));
@@ -319,20 +325,20 @@ mod tests {
             { "name": "entries", "used": 90, "most": 100 },
         ]);
         let shown = lines(&drawn(&view(&[files]), 100, 24));
-        let said = "/tools/files 40 calls, 3 refused, 90 % of entries ";
-        assert!(shown[3].starts_with(said), "{}", shown[3]);
+        let expected = "/tools/files 40 calls, 3 refused, 90 % of entries ";
+        assert!(shown[3].starts_with(expected), "{}", shown[3]);
     }
 
     #[test]
-    fn asks_that_wait_for_long_are_below_the_actors() {
+    fn late_asks_are_below_the_actors() {
         let asks = json!([
             { "asker": "/tools/a", "callee": "/n4", "age_ms": 61_000 },
             { "asker": null, "callee": "/n4", "age_ms": 1500 },
         ]);
         let mut view = view(&[row("/a", 1, None)]);
-        if let Some(reading) = &mut view.reading {
-            reading.late_asks = serde_json::from_value(asks).expect("as the node answers");
-            reading.totals.late_asks = 2;
+        if let Some(snapshot) = &mut view.snapshot {
+            snapshot.late_asks = serde_json::from_value(asks).expect("as the node answers");
+            snapshot.totals.late_asks = 2;
         }
         let buffer = drawn(&view, 100, 24);
         let shown = lines(&buffer);
@@ -343,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn red_is_what_is_near_its_limit() {
+    fn usage_near_a_limit_is_red() {
         let rows = [row("/full", 85, Some(100)), row("/calm", 84, Some(100))];
         let buffer = drawn(&view(&rows), 80, 24);
         assert!(is_red(&buffer, "85/100"));
@@ -353,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_shows_what_actors_live_in() {
+    fn tree_shows_the_parents_of_actors() {
         let mut view = view(&[
             row("/b/c/d", 1, None),
             row("/a", 2, None),
@@ -373,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_path_keeps_its_end_and_nothing_a_terminal_acts_on() {
+    fn long_path_keeps_its_end_without_control_characters() {
         let path = format!("/{}/\u{1b}[31m0x2a", "x".repeat(100));
         let shown = lines(&drawn(&view(&[row(&path, 1, None)]), 80, 24));
         assert!(shown[3].starts_with('…'), "{}", shown[3]);
@@ -381,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn scrolling_stops_at_the_last_actor_and_small_screens_do_no_harm() {
+    fn scrolling_stops_at_the_last_actor_and_small_screens_work() {
         let rows: Vec<_> = (0..50).map(|n| row(&format!("/a{n}"), 1, None)).collect();
         let mut view = view(&rows);
         view.scrolled = 1000;
@@ -393,9 +399,9 @@ mod tests {
     }
 
     #[test]
-    fn a_problem_takes_the_place_of_the_keys() {
+    fn problem_replaces_the_line_of_keys() {
         let mut view = view(&[]);
-        view.take(Err("the node closed the connection".to_owned()));
+        view.set_answer(Err("the node closed the connection".to_owned()));
         let buffer = drawn(&view, 80, 24);
         assert!(is_red(&buffer, "the node closed"));
         assert_eq!(

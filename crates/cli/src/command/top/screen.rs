@@ -20,19 +20,19 @@ use super::draw;
 use super::view::View;
 
 /// `true` while this program has the terminal in raw mode.
-static TAKEN: AtomicBool = AtomicBool::new(false);
+static IS_RAW: AtomicBool = AtomicBool::new(false);
 
 /// The terminal in raw mode; restored on drop, and before a panic is printed.
 pub(super) struct Screen(Terminal<CrosstermBackend<Stdout>>);
 
 impl Screen {
     pub(super) fn enter() -> io::Result<Self> {
-        give_back_before_panics();
+        restore_before_panics();
         enable_raw_mode()?;
-        TAKEN.store(true, Ordering::SeqCst);
+        IS_RAW.store(true, Ordering::SeqCst);
         let made = execute!(stdout(), EnterAlternateScreen)
             .and_then(|()| Terminal::new(CrosstermBackend::new(stdout())));
-        made.map(Self).inspect_err(|_| leave())
+        made.map(Self).inspect_err(|_| restore())
     }
 
     pub(super) fn draw(&mut self, view: &View) -> io::Result<()> {
@@ -42,22 +42,22 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        leave();
+        restore();
     }
 }
 
 /// Restores the terminal before the message of a panic is printed.
-fn give_back_before_panics() {
+fn restore_before_panics() {
     let tell = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        leave();
+        restore();
         tell(panic);
     }));
 }
 
 /// Restores the terminal, once.
-fn leave() {
-    if TAKEN.swap(false, Ordering::SeqCst) {
+fn restore() {
+    if IS_RAW.swap(false, Ordering::SeqCst) {
         // Errors of a closed terminal cannot be handled.
         let _ = disable_raw_mode();
         let _ = execute!(stdout(), LeaveAlternateScreen, Show);
@@ -65,7 +65,7 @@ fn leave() {
 }
 
 /// Keyboard input, read by a thread that ends with this value.
-pub(super) struct Keys {
+pub(super) struct KeyInput {
     events: mpsc::Receiver<Event>,
     end: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -74,7 +74,7 @@ pub(super) struct Keys {
 /// Interval at which the thread checks whether it should end.
 const STOP_CHECK: Duration = Duration::from_millis(50);
 
-impl Keys {
+impl KeyInput {
     pub(super) fn listen() -> io::Result<Self> {
         let (send, events) = mpsc::channel(64);
         let end = Arc::new(AtomicBool::new(false));
@@ -103,7 +103,7 @@ impl Keys {
     }
 }
 
-impl Drop for Keys {
+impl Drop for KeyInput {
     fn drop(&mut self) {
         self.end.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
@@ -118,15 +118,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_is_told_after_the_terminal_was_given_back() {
+    fn panic_is_printed_after_the_terminal_is_restored() {
         let held = Arc::new(AtomicBool::new(true));
         let seen = Arc::clone(&held);
         let old = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |_| {
-            seen.store(TAKEN.load(Ordering::SeqCst), Ordering::SeqCst);
+            seen.store(IS_RAW.load(Ordering::SeqCst), Ordering::SeqCst);
         }));
-        give_back_before_panics();
-        TAKEN.store(true, Ordering::SeqCst);
+        restore_before_panics();
+        IS_RAW.store(true, Ordering::SeqCst);
         let panicked = std::panic::catch_unwind(|| panic!("drawn badly"));
         std::panic::set_hook(old);
         assert!(panicked.is_err());

@@ -2,7 +2,7 @@
 
 use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use super::reading::TopReading;
+use super::snapshot::TopSnapshot;
 
 /// The figure by which actors are sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -53,7 +53,7 @@ pub(super) struct View {
     pub(super) paused: bool,
     /// Number of rows above the screen.
     pub(super) scrolled: usize,
-    pub(super) reading: Option<TopReading>,
+    pub(super) snapshot: Option<TopSnapshot>,
     pub(super) problem: Option<String>,
 }
 
@@ -81,7 +81,7 @@ impl View {
             tree: false,
             paused: false,
             scrolled: 0,
-            reading: None,
+            snapshot: None,
             problem: None,
         }
     }
@@ -96,11 +96,11 @@ impl View {
     }
 
     /// Takes an answer of the node, or the error in its place.
-    pub(super) fn take(&mut self, answer: Result<TopReading, String>) {
+    pub(super) fn set_answer(&mut self, answer: Result<TopSnapshot, String>) {
         match answer {
             Ok(_) if self.paused => {}
-            Ok(reading) => {
-                self.reading = Some(reading);
+            Ok(snapshot) => {
+                self.snapshot = Some(snapshot);
                 self.problem = None;
             }
             Err(problem) => self.problem = Some(problem),
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn escape_leaves_the_filter_as_it_was() {
+    fn escape_restores_the_filter() {
         let mut view = View::new(Sort::Depth, "n4".to_owned());
         press(&mut view, KeyCode::Char('/'));
         press(&mut view, KeyCode::Backspace);

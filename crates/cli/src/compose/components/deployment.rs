@@ -62,8 +62,8 @@ impl From<LoadStage> for Stage {
 /// The reason for a cancellation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CancelReason {
-    Asked,
-    Late(Duration),
+    Requested,
+    DeadlinePassed(Duration),
 }
 
 type DeploymentOutcome = Result<Value, Fault>;
@@ -71,7 +71,7 @@ type DeploymentOutcome = Result<Value, Fault>;
 #[derive(Debug)]
 struct DeploymentState {
     stage: Stage,
-    octets: usize,
+    bytes: usize,
     cancelled: Option<CancelReason>,
     outcome: Option<(Instant, DeploymentOutcome)>,
 }
@@ -88,7 +88,7 @@ impl Deployment {
     fn new(within: Option<Duration>) -> Self {
         let state = DeploymentState {
             stage: Stage::Reading,
-            octets: 0,
+            bytes: 0,
             cancelled: None,
             outcome: None,
         };
@@ -105,8 +105,8 @@ impl Deployment {
     }
 
     /// Records the size of the component in bytes.
-    pub(super) fn set_size(&self, octets: usize) {
-        self.state.send_modify(|state| state.octets = octets);
+    pub(super) fn set_size(&self, bytes: usize) {
+        self.state.send_modify(|state| state.bytes = bytes);
     }
 
     /// Runs the work before the start, unless the deployment is cancelled. Once started, it runs to
@@ -154,7 +154,7 @@ impl Deployment {
         tokio::select! {
             () = asked => {}
             () = sleep_until(self.begun + within) => {
-                self.cancel(CancelReason::Late(within));
+                self.cancel(CancelReason::DeadlinePassed(within));
             }
         }
     }
@@ -183,7 +183,7 @@ impl Deployment {
         let mut seen = self.state.subscribe();
         let state = seen.wait_for(|state| state.outcome.is_some()).await;
         let outcome = state.ok().and_then(|state| state.outcome.clone());
-        outcome.map_or_else(|| Err(lost()), |(_, outcome)| outcome)
+        outcome.map_or_else(|| Err(lost_outcome()), |(_, outcome)| outcome)
     }
 
     fn is_over(&self) -> bool {
@@ -201,7 +201,7 @@ impl Deployment {
         json!({
             "id": id,
             "stage": state.stage.word(),
-            "octets": state.octets,
+            "octets": state.bytes,
             "elapsed_ms": milliseconds(self.begun.elapsed()),
             "cancelled": state.cancelled.is_some(),
             "over": false,
@@ -212,8 +212,8 @@ impl Deployment {
 /// Describes why a deployment was cancelled, and what continues nevertheless.
 fn failure(reason: CancelReason, stage: Stage) -> Failure {
     let (what, again) = match reason {
-        CancelReason::Asked => ("cancelled".to_owned(), "try again"),
-        CancelReason::Late(within) => (
+        CancelReason::Requested => ("cancelled".to_owned(), "try again"),
+        CancelReason::DeadlinePassed(within) => (
             format!("cancelled at its deadline, after {within:?}"),
             "try again, with a later --deadline if needed",
         ),
@@ -238,7 +238,7 @@ fn failure(reason: CancelReason, stage: Stage) -> Failure {
     .hint(hint)
 }
 
-fn lost() -> Fault {
+fn lost_outcome() -> Fault {
     Fault::new(FaultCode::Failed, "the deployment ended without an outcome")
 }
 
@@ -302,7 +302,7 @@ impl Deployments {
     /// Cancels a deployment unless it has begun to start.
     pub(super) fn cancel(&self, id: u64) -> DeploymentOutcome {
         let deployment = self.get(id)?;
-        let cancelled = deployment.cancel(CancelReason::Asked);
+        let cancelled = deployment.cancel(CancelReason::Requested);
         Ok(json!({ "id": id, "cancelled": cancelled, "over": deployment.is_over() }))
     }
 }
@@ -315,7 +315,7 @@ struct OutcomeGuard(Arc<Deployment>);
 
 impl Drop for OutcomeGuard {
     fn drop(&mut self) {
-        self.0.finish(Err(lost()));
+        self.0.finish(Err(lost_outcome()));
     }
 }
 
@@ -326,7 +326,7 @@ impl CallerGuard {
     pub(super) async fn finished(self) -> DeploymentOutcome {
         match &self.0 {
             Some(deployment) => deployment.finished().await,
-            None => Err(lost()),
+            None => Err(lost_outcome()),
         }
     }
 
@@ -339,7 +339,7 @@ impl CallerGuard {
 impl Drop for CallerGuard {
     fn drop(&mut self) {
         if let Some(deployment) = &self.0 {
-            deployment.cancel(CancelReason::Asked);
+            deployment.cancel(CancelReason::Requested);
         }
     }
 }

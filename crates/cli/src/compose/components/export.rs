@@ -12,7 +12,7 @@ use strowger_wasm::message::{ComponentMsg, Event};
 use strowger_wasm::{Answer, Call, CallError, Message};
 
 /// Returns the export of a component.
-pub(super) fn messages() -> Export<ComponentMsg> {
+pub(super) fn component_export() -> Export<ComponentMsg> {
     Export::new()
         .tell_with("message", |payload| to_bytes(payload).map(Message))
         .ask_with(
@@ -24,27 +24,27 @@ pub(super) fn messages() -> Export<ComponentMsg> {
 
 /// Converts a payload to the bytes that a component receives.
 pub(super) fn to_bytes(payload: &Payload) -> Result<strowger_wasm::Payload, Fault> {
-    let octets = &payload.bytes;
+    let bytes = &payload.bytes;
     if payload.content != ContentType::Json {
-        return Ok((**octets).into());
+        return Ok((**bytes).into());
     }
     let wrong = |error| Fault::new(FaultCode::BadRequest, format!("payload: {error}"));
-    if octets.first() == Some(&b'"') {
-        let text: String = serde_json::from_slice(octets).map_err(wrong)?;
+    if bytes.first() == Some(&b'"') {
+        let text: String = serde_json::from_slice(bytes).map_err(wrong)?;
         return Ok(text.into_bytes().into());
     }
-    serde_json::from_slice::<IgnoredAny>(octets).map_err(wrong)?;
-    Ok((**octets).into())
+    serde_json::from_slice::<IgnoredAny>(bytes).map_err(wrong)?;
+    Ok((**bytes).into())
 }
 
 fn answer_to_payload(answer: Answer) -> Result<Payload, Fault> {
     match answer {
-        Ok(octets) => {
-            let content = match str::from_utf8(&octets) {
+        Ok(bytes) => {
+            let content = match str::from_utf8(&bytes) {
                 Ok(_) => ContentType::Text,
                 Err(_) => ContentType::Bytes,
             };
-            Ok(Payload::new(content, octets.to_vec()))
+            Ok(Payload::new(content, bytes.to_vec()))
         }
         Err(CallError::Refused(text)) => Err(Fault::new(FaultCode::Refused, text)),
         Err(error) => Err(Fault::new(FaultCode::Failed, error.to_string())),
@@ -63,14 +63,13 @@ pub(super) fn event_to_json(event: &Event) -> Value {
 mod tests {
     use super::*;
 
-    fn got(content: ContentType, octets: &'static [u8]) -> Result<Vec<u8>, FaultCode> {
-        let got = to_bytes(&Payload::new(content, octets));
-        got.map(|octets| octets.to_vec())
-            .map_err(|fault| fault.code)
+    fn got(content: ContentType, bytes: &'static [u8]) -> Result<Vec<u8>, FaultCode> {
+        let got = to_bytes(&Payload::new(content, bytes));
+        got.map(|bytes| bytes.to_vec()).map_err(|fault| fault.code)
     }
 
     #[test]
-    fn a_text_is_its_octets_and_json_is_as_it_is_written() {
+    fn text_and_json_are_passed_byte_for_byte() {
         assert_eq!(got(ContentType::Json, br#""a\n""#), Ok(b"a\n".to_vec()));
         assert_eq!(
             got(ContentType::Json, b"{\"a\": 1}"),
@@ -84,9 +83,9 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_a_text_if_it_can_be_one() {
+    fn utf8_answer_is_a_text() {
         let content =
-            |octets: &[u8]| answer_to_payload(Ok(octets.into())).map(|payload| payload.content);
+            |bytes: &[u8]| answer_to_payload(Ok(bytes.into())).map(|payload| payload.content);
         assert_eq!(content(b"5"), Ok(ContentType::Text));
         assert_eq!(content(&[255]), Ok(ContentType::Bytes));
         let refused = answer_to_payload(Err(CallError::Refused("no".to_owned())));

@@ -38,7 +38,7 @@ pub(super) async fn open(system: &ActorSystem, directory: &Directory) -> Result<
         let entry = system
             .remote_entry(&Address::from_path(path).ok()?, message)
             .ok()?;
-        (entry.pattern() != MessagePattern::Stream).then(|| export(&forwarder, &entry))
+        (entry.pattern() != MessagePattern::Stream).then(|| export_message(&forwarder, &entry))
     });
     Ok(())
 }
@@ -47,22 +47,22 @@ const SUPERVISOR: &str = "exits";
 const KEY: &str = "components";
 
 /// Returns the export for one message of an exposed actor.
-fn export(forwarder: &ActorRef<ForwarderMsg>, entry: &RemoteEntry) -> DirectoryEntry {
-    let (told, asked, waited, to) = (
+fn export_message(forwarder: &ActorRef<ForwarderMsg>, entry: &RemoteEntry) -> DirectoryEntry {
+    let (tell_entry, ask_entry, outside_entry, to) = (
         entry.clone(),
         entry.clone(),
         entry.clone(),
         forwarder.clone(),
     );
     let tell = forwarder.recipient::<ForwardedTell>();
-    let tell = tell.contramap(move |message| ForwardedTell(told.clone(), message));
+    let tell = tell.contramap(move |message| ForwardedTell(tell_entry.clone(), message));
     let ask = forwarder.recipient::<Ask<ForwardedAsk>>();
     let ask = ask.contramap(move |ask: Ask<Call>| Ask {
-        request: ForwardedAsk(asked.clone(), ask.request),
+        request: ForwardedAsk(ask_entry.clone(), ask.request),
         reply: ask.reply,
     });
     DirectoryEntry::new(tell, ask, move |call, within| {
-        let (to, through) = (to.clone(), ForwardedAsk(waited.clone(), call));
+        let (to, through) = (to.clone(), ForwardedAsk(outside_entry.clone(), call));
         Box::pin(async move { to.ask_within(through, within).await })
     })
 }
@@ -82,13 +82,13 @@ impl Request for ForwardedAsk {
 enum ForwarderMsg {
     Tell(ForwardedTell),
     Ask(Ask<ForwardedAsk>),
-    /// A message that waited for room was enqueued or refused.
-    Waited,
+    /// A message that outside_entry for room was enqueued or refused.
+    EnqueueDone,
 }
 
 impl Accepts<ForwardedTell> for ForwarderMsg {
-    fn wrap(told: ForwardedTell) -> Self {
-        Self::Tell(told)
+    fn wrap(tell: ForwardedTell) -> Self {
+        Self::Tell(tell)
     }
 }
 
@@ -98,11 +98,11 @@ impl Accepts<Ask<ForwardedAsk>> for ForwarderMsg {
     }
 }
 
-struct Waited;
+struct EnqueueDone;
 
-impl Accepts<Waited> for ForwarderMsg {
-    fn wrap(_: Waited) -> Self {
-        Self::Waited
+impl Accepts<EnqueueDone> for ForwarderMsg {
+    fn wrap(_: EnqueueDone) -> Self {
+        Self::EnqueueDone
     }
 }
 
@@ -111,7 +111,7 @@ impl Actor for Forwarder {
     type Args = ();
     type Error = Infallible;
 
-    // The sender, a component, is told that the mailbox is full and does not wait.
+    // The sender, a component, gets an error when the mailbox is full and does not wait.
     const MAILBOX: MailboxSpec = MailboxSpec::bounded(1024).overflow(Overflow::Fail);
 
     async fn pre_start((): (), _: &mut Context<Self>) -> Result<Self, Infallible> {
@@ -122,7 +122,7 @@ impl Actor for Forwarder {
         match message {
             ForwarderMsg::Tell(_) => "message".into(),
             ForwarderMsg::Ask(_) => "call".into(),
-            ForwarderMsg::Waited => "the end of a wait".into(),
+            ForwarderMsg::EnqueueDone => "the end of a wait".into(),
         }
     }
 
@@ -132,18 +132,18 @@ impl Actor for Forwarder {
         cx: &mut Context<Self>,
     ) -> Result<(), Infallible> {
         match message {
-            ForwarderMsg::Tell(ForwardedTell(entry, Message(octets))) => {
-                enqueue(entry.tell(&payload(&octets)), cx, move |fault| {
+            ForwarderMsg::Tell(ForwardedTell(entry, Message(bytes))) => {
+                enqueue(entry.tell(&payload(&bytes)), cx, move |fault| {
                     tracing::debug!(?entry, %fault, "did not take what a component told");
                 });
             }
             ForwarderMsg::Ask(ask) => {
-                let ForwardedAsk(entry, Call(octets)) = ask.request;
+                let ForwardedAsk(entry, Call(bytes)) = ask.request;
                 let reply = Arc::new(AskReply(Mutex::new(Some(ask.reply))));
-                let put = entry.call(&payload(&octets), 0, reply.clone());
+                let put = entry.call(&payload(&bytes), 0, reply.clone());
                 enqueue(put, cx, move |fault| reply.answer(0, Err(fault)));
             }
-            ForwarderMsg::Waited => {}
+            ForwarderMsg::EnqueueDone => {}
         }
         Ok(())
     }
@@ -165,7 +165,7 @@ fn enqueue(
         Delivery::Queued(waiting) => {
             let waiting = async move { done(waiting.await) };
             // If too many messages wait already, this one is dropped, and the drop is the answer.
-            if cx.pipe(waiting, |()| Waited).is_err() {
+            if cx.pipe(waiting, |()| EnqueueDone).is_err() {
                 tracing::debug!("too many messages of components wait for space in mailboxes");
             }
         }
@@ -194,15 +194,15 @@ impl CallSink for AskReply {
 }
 
 /// Converts the bytes of a component to a payload with the most specific content type.
-fn payload(octets: &[u8]) -> Payload {
-    let content = if octets.is_empty() {
+fn payload(bytes: &[u8]) -> Payload {
+    let content = if bytes.is_empty() {
         ContentType::None
-    } else if serde_json::from_slice::<IgnoredAny>(octets).is_ok() {
+    } else if serde_json::from_slice::<IgnoredAny>(bytes).is_ok() {
         ContentType::Json
-    } else if str::from_utf8(octets).is_ok() {
+    } else if str::from_utf8(bytes).is_ok() {
         ContentType::Text
     } else {
         ContentType::Bytes
     };
-    Payload::new(content, octets.to_vec())
+    Payload::new(content, bytes.to_vec())
 }

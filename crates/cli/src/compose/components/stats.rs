@@ -36,7 +36,7 @@ type ComponentMetric = (
     fn(&DeploymentStatus) -> f64,
 );
 
-const EACH: [ComponentMetric; 10] = [
+const METRICS: [ComponentMetric; 10] = [
     (
         "strowger_component_calls_total",
         MetricKind::Counter,
@@ -100,7 +100,7 @@ const EACH: [ComponentMetric; 10] = [
 ];
 
 fn write(list: &[DeploymentStatus], page: &mut MetricsPage) {
-    for (name, kind, help, read) in EACH {
+    for (name, kind, help, read) in METRICS {
         let mut family = page.family(name, kind, help);
         for one in list {
             family.sample(&[("component", &one.info.name)], read(one));

@@ -21,7 +21,7 @@ use strowger_pfcp::ie::{
 use strowger_pfcp::message::NodeReportRequest;
 use strowger_pfcp_node::{NodeHandle, NodeRequestError, ReleaseOutcome, ReleaseReport};
 
-use super::{verbs, wrong};
+use super::{bad_request, verbs};
 
 /// Adds the methods.
 pub(super) fn register(methods: Methods, node: &NodeHandle) -> Methods {
@@ -40,22 +40,27 @@ pub(super) fn register(methods: Methods, node: &NodeHandle) -> Methods {
             async move {
                 let within = params["within_ms"].as_u64().map(Duration::from_millis);
                 let asked = match params["force"].as_bool() {
-                    Some(true) => node.force_release(name(&params)?).await,
-                    _ => node.request_release(name(&params)?, within).await,
+                    Some(true) => node.force_release(node_name(&params)?).await,
+                    _ => node.request_release(node_name(&params)?, within).await,
                 };
-                asked.map(released).map_err(|error| fault(&error))
+                asked
+                    .map(release_to_json)
+                    .map_err(|error| request_fault(&error))
             }
         })
         .register(verbs::REPORT, move |params| {
             let node = of_report.clone();
             async move {
-                let told = node.report(name(&params)?, report(&params)?).await;
-                told.map(|()| Value::Null).map_err(|error| fault(&error))
+                let sent = node
+                    .report(node_name(&params)?, parse_report(&params)?)
+                    .await;
+                sent.map(|()| Value::Null)
+                    .map_err(|error| request_fault(&error))
             }
         })
 }
 
-fn released(report: ReleaseReport) -> Value {
+fn release_to_json(report: ReleaseReport) -> Value {
     let cause = match report.outcome {
         ReleaseOutcome::Refused(cause) => Some(cause.0),
         _ => None,
@@ -67,15 +72,15 @@ fn released(report: ReleaseReport) -> Value {
     })
 }
 
-fn name(params: &Value) -> Result<&str, Fault> {
+fn node_name(params: &Value) -> Result<&str, Fault> {
     let name = params["node"].as_str();
-    name.ok_or_else(|| wrong("parameter \"node\" must be the Node ID of a peer"))
+    name.ok_or_else(|| bad_request("parameter \"node\" must be the Node ID of a peer"))
 }
 
-fn report(params: &Value) -> Result<NodeReportRequest, Fault> {
+fn parse_report(params: &Value) -> Result<NodeReportRequest, Fault> {
     let address = params["address"].as_str().map(str::parse::<IpAddr>);
     let Some(Ok(address)) = address else {
-        return Err(wrong("parameter \"address\" must be an IP address"));
+        return Err(bad_request("parameter \"address\" must be an IP address"));
     };
     let peers = [RemoteGtpuPeer::from(address)];
     // A placeholder: the node fills in its own Node ID.
@@ -93,13 +98,13 @@ fn report(params: &Value) -> Result<NodeReportRequest, Fault> {
             let restarted = PeerUpRestartReport::new().remote_gtpu_peers(peers);
             Ok(of(NodeReportType::PURR).peer_up_restart_report(restarted))
         }
-        _ => Err(wrong(
+        _ => Err(bad_request(
             "parameter \"what\" must be failed, recovered or restarted",
         )),
     }
 }
 
-fn fault(error: &NodeRequestError) -> Fault {
+fn request_fault(error: &NodeRequestError) -> Fault {
     let code = match error {
         NodeRequestError::UnknownPeer { .. } => FaultCode::UnknownTarget,
         NodeRequestError::Request(_) => FaultCode::BadRequest,

@@ -8,7 +8,7 @@ use strowger_tools::code::{Code, CodeMessage, CodeWatch};
 use strowger_tools::program::{Programs, ProgramsMessage, ProgramsWatch};
 use strowger_tools::stream::{Streams, StreamsMessage, StreamsWatch};
 
-use super::{VerbCounts, opened};
+use super::{VerbCounts, expose};
 use crate::compose::code;
 use crate::compose::sandbox::Realms;
 use crate::config::ToolsSection;
@@ -63,12 +63,12 @@ pub(super) fn add(
         supervisor = supervisor.child(ChildSpec::new::<Streams>(STREAMS, spec));
     }
     if let Some(realms) = realms.filter(|_| section.code.enabled) {
-        let spec = code::code(&section.code, realms);
+        let spec = code::code_spec(&section.code, realms);
         starting.code = Some(spec.watch.clone());
         supervisor = supervisor.child(ChildSpec::new::<Code>(CODE, spec));
     }
     if let Some(realms) = realms.filter(|_| section.programs.enabled) {
-        let spec = code::programs(&section.programs, realms);
+        let spec = code::programs_spec(&section.programs, realms);
         starting.programs = Some(spec.watch.clone());
         supervisor = supervisor.child(ChildSpec::new::<Programs>(PROGRAMS, spec));
     }
@@ -84,15 +84,15 @@ impl StartingTools {
     ) -> CliResult<SingletonTools> {
         let (of_code, of_programs) = (Code::export(system), Programs::export(system));
         Ok(SingletonTools {
-            streams: started(system, below, STREAMS, self.streams, Streams::export())?,
-            code: started(system, below, CODE, self.code, of_code)?,
-            programs: started(system, below, PROGRAMS, self.programs, of_programs)?,
+            streams: expose_started(system, below, STREAMS, self.streams, Streams::export())?,
+            code: expose_started(system, below, CODE, self.code, of_code)?,
+            programs: expose_started(system, below, PROGRAMS, self.programs, of_programs)?,
             section: self.section,
         })
     }
 }
 
-fn started<M: Send + 'static, W>(
+fn expose_started<M: Send + 'static, W>(
     system: &ActorSystem,
     below: &SupervisorRef,
     key: &str,
@@ -100,7 +100,7 @@ fn started<M: Send + 'static, W>(
     door: Export<M>,
 ) -> CliResult<Option<SingletonTool<M, W>>> {
     let Some(watch) = watch else { return Ok(None) };
-    let actor = opened(system, below, key, door)?;
+    let actor = expose(system, below, key, door)?;
     let path = format!("{}/{key}", below.path());
     Ok(Some(SingletonTool { actor, path, watch }))
 }

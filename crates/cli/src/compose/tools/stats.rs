@@ -35,7 +35,7 @@ pub(crate) fn add_health(health: HealthRegistry, tools: &LateTools) -> HealthReg
 /// A metric of each root: its name, its description, and the function that reads it.
 type RootMetric = (&'static str, &'static str, fn(&FilesUsage) -> u64);
 
-const EACH: [RootMetric; 4] = [
+const METRICS: [RootMetric; 4] = [
     (
         "strowger_tool_files_bytes",
         "Bytes added below the root of a tool.",
@@ -87,7 +87,7 @@ fn calls(tools: &[(&str, VerbCounts)], page: &mut MetricsPage) {
 
 /// Writes the usage of quotas.
 fn quotas(usages: &[(&str, FilesUsage)], page: &mut MetricsPage) {
-    for (name, help, read) in EACH {
+    for (name, help, read) in METRICS {
         let mut family = page.family(name, MetricKind::Gauge, help);
         for (tool, usage) in usages {
             family.sample(&[("tool", *tool)], read(usage) as f64);

@@ -36,7 +36,7 @@ impl Random {
         u16::try_from(self.below(limit.into())).expect("below the limit")
     }
 
-    fn octet(&mut self) -> u8 {
+    fn byte(&mut self) -> u8 {
         self.next().to_be_bytes()[0]
     }
 
@@ -51,14 +51,14 @@ impl Random {
         from.get(self.below(from.len()))
     }
 
-    fn octets(&mut self, most: usize) -> Vec<u8> {
+    fn bytes(&mut self, most: usize) -> Vec<u8> {
         let length = self.below(most + 1);
-        (0..length).map(|_| self.octet()).collect()
+        (0..length).map(|_| self.byte()).collect()
     }
 }
 
 /// Messages of one session, used where there are no captures.
-pub(super) fn by_hand() -> Vec<Vec<u8>> {
+pub(super) fn handmade_messages() -> Vec<Vec<u8>> {
     let address = std::net::IpAddr::from([127, 0, 0, 66]);
     let node = || NodeId::from(address);
     let rules = SessionRules::pdu_session([10, 45, 0, 66].into());
@@ -83,12 +83,12 @@ pub(super) fn by_hand() -> Vec<Vec<u8>> {
 #[derive(Clone, Debug)]
 struct Element {
     ie: u16,
-    inside: Inside,
+    inside: Content,
 }
 
 #[derive(Clone, Debug)]
-enum Inside {
-    Octets(Vec<u8>),
+enum Content {
+    Bytes(Vec<u8>),
     Elements(Vec<Element>),
 }
 
@@ -113,11 +113,11 @@ impl Mutator {
     }
 
     /// Notes a session of the sender.
-    pub(super) fn learn(&mut self, seid: Option<Seid>) {
+    pub(super) fn add_session(&mut self, seid: Option<Seid>) {
         self.own.extend(seid);
     }
 
-    pub(super) fn forget_own(&mut self) {
+    pub(super) fn forget_sessions(&mut self) {
         self.own.clear();
     }
 
@@ -129,103 +129,103 @@ impl Mutator {
 
     /// The next message; it may name sessions of the sender, or those of `others`.
     pub(super) fn next(&mut self, others: &[Seid]) -> Vec<u8> {
-        let mut octets = self.original();
-        self.name_session(&mut octets, others);
+        let mut bytes = self.original();
+        self.name_session(&mut bytes, others);
         // Some messages stay intact, so that there are sessions to mutate.
         if !self.random.one_in(20) {
             for _ in 0..=self.random.below(3) {
                 match self.random.below(3) {
-                    0 => self.change_octets(&mut octets),
-                    _ => self.change_elements(&mut octets),
+                    0 => self.change_bytes(&mut bytes),
+                    _ => self.change_elements(&mut bytes),
                 }
             }
         }
         if !self.random.one_in(4) {
-            self.number(&mut octets);
+            self.set_sequence(&mut bytes);
         }
-        octets.truncate(65_507);
-        octets
+        bytes.truncate(65_507);
+        bytes
     }
 
     /// Puts the SEID of a live session into the header.
-    fn name_session(&mut self, octets: &mut [u8], others: &[Seid]) {
+    fn name_session(&mut self, bytes: &mut [u8], others: &[Seid]) {
         let seid = match self.random.below(8) {
             0 => Some(Seid(self.random.next())),
             1 => self.random.pick(others).copied(),
             2 => None,
             _ => self.random.pick(&self.own).copied(),
         };
-        if let (Some(seid), 1) = (seid, octets[0] & 1) {
-            octets[4..12].copy_from_slice(&seid.0.to_be_bytes());
+        if let (Some(seid), 1) = (seid, bytes[0] & 1) {
+            bytes[4..12].copy_from_slice(&seid.0.to_be_bytes());
         }
     }
 
     /// Sets a fresh sequence number.
-    fn number(&mut self, octets: &mut [u8]) {
+    fn set_sequence(&mut self, bytes: &mut [u8]) {
         self.sequence += 1;
-        let at = if octets.first().is_some_and(|flags| flags & 1 == 1) {
+        let at = if bytes.first().is_some_and(|flags| flags & 1 == 1) {
             12
         } else {
             4
         };
-        if let Some(place) = octets.get_mut(at..at + 3) {
+        if let Some(place) = bytes.get_mut(at..at + 3) {
             place.copy_from_slice(&self.sequence.to_be_bytes()[1..]);
         }
     }
 
     /// Changes bytes regardless of their meaning.
-    fn change_octets(&mut self, octets: &mut Vec<u8>) {
-        if octets.is_empty() {
+    fn change_bytes(&mut self, bytes: &mut Vec<u8>) {
+        if bytes.is_empty() {
             return;
         }
-        let at = self.random.below(octets.len());
+        let at = self.random.below(bytes.len());
         match self.random.below(8) {
-            0 => octets.truncate(at),
-            1 => octets.extend(self.random.octets(300)),
-            2 => octets[at] = self.random.octet(),
+            0 => bytes.truncate(at),
+            1 => bytes.extend(self.random.bytes(300)),
+            2 => bytes[at] = self.random.byte(),
             3 => {
                 let other = self.original();
-                octets.truncate(at);
-                octets.extend_from_slice(&other[self.random.below(other.len())..]);
+                bytes.truncate(at);
+                bytes.extend_from_slice(&other[self.random.below(other.len())..]);
             }
             // The type and the length of the message.
-            4 => *octets.get_mut(1).unwrap_or(&mut 0) = 1 + self.random.octet() % 60,
-            5 => *octets.get_mut(3).unwrap_or(&mut 0) = self.random.octet(),
+            4 => *bytes.get_mut(1).unwrap_or(&mut 0) = 1 + self.random.byte() % 60,
+            5 => *bytes.get_mut(3).unwrap_or(&mut 0) = self.random.byte(),
             _ => {
                 for _ in 0..=self.random.below(8) {
-                    let at = self.random.below(octets.len());
-                    octets[at] ^= 1 << self.random.below(8);
+                    let at = self.random.below(bytes.len());
+                    bytes[at] ^= 1 << self.random.below(8);
                 }
             }
         }
         if self.random.one_in(2) {
-            set_length(octets);
+            set_length(bytes);
         }
     }
 
     /// Changes elements at any depth; afterwards all lengths are right, or only one is not.
-    fn change_elements(&mut self, octets: &mut Vec<u8>) {
-        let start = header(octets);
-        let Some(mut elements) = octets.get(start..).and_then(|body| parse(body, 0)) else {
-            return self.change_octets(octets);
+    fn change_elements(&mut self, bytes: &mut Vec<u8>) {
+        let start = header_length(bytes);
+        let Some(mut elements) = bytes.get(start..).and_then(|body| parse(body, 0)) else {
+            return self.change_bytes(bytes);
         };
-        let group = self.dive(&mut elements);
+        let group = self.descend(&mut elements);
         let mut donor = self.original();
-        let donor = parse(&donor.split_off(header(&donor)), 0).unwrap_or_default();
+        let donor = parse(&donor.split_off(header_length(&donor)), 0).unwrap_or_default();
         self.change_group(group, donor);
-        octets.truncate(start);
-        write(&elements, octets);
-        set_length(octets);
+        bytes.truncate(start);
+        write(&elements, bytes);
+        set_length(bytes);
         if self.random.one_in(4) {
-            self.wrong_length(octets, start);
+            self.wrong_length(bytes, start);
         }
     }
 
     /// Descends into a group, or stays.
-    fn dive<'a>(&mut self, mut group: &'a mut Vec<Element>) -> &'a mut Vec<Element> {
+    fn descend<'a>(&mut self, mut group: &'a mut Vec<Element>) -> &'a mut Vec<Element> {
         loop {
             let inner: Vec<usize> = (0..group.len())
-                .filter(|&at| matches!(group[at].inside, Inside::Elements(_)))
+                .filter(|&at| matches!(group[at].inside, Content::Elements(_)))
                 .collect();
             if self.random.one_in(3) {
                 return group;
@@ -234,8 +234,8 @@ impl Mutator {
                 return group;
             };
             match &mut group[at].inside {
-                Inside::Elements(elements) => group = elements,
-                Inside::Octets(_) => unreachable!("only groups were picked"),
+                Content::Elements(elements) => group = elements,
+                Content::Bytes(_) => unreachable!("only groups were picked"),
             }
         }
     }
@@ -259,12 +259,12 @@ impl Mutator {
                 group.swap(at, other);
             }
             3 => group[at].ie = self.random.element(420),
-            4 => group[at].ie = u16::from_be_bytes([self.random.octet(), self.random.octet()]),
-            5 => group[at].inside = Inside::Octets(self.random.octets(40)),
+            4 => group[at].ie = u16::from_be_bytes([self.random.byte(), self.random.byte()]),
+            5 => group[at].inside = Content::Bytes(self.random.bytes(40)),
             6 => group.extend(known),
             7 => {
                 let element = group.remove(at);
-                let wrapped = Inside::Elements(vec![element]);
+                let wrapped = Content::Elements(vec![element]);
                 let ie = self.random.element(19);
                 group.push(Element {
                     ie,
@@ -276,52 +276,52 @@ impl Mutator {
     }
 
     fn change_value(&mut self, element: &mut Element) {
-        let Inside::Octets(value) = &mut element.inside else {
-            element.inside = Inside::Elements(Vec::new());
+        let Content::Bytes(value) = &mut element.inside else {
+            element.inside = Content::Elements(Vec::new());
             return;
         };
         match (value.len(), self.random.below(4)) {
-            (0, _) | (_, 0) => value.extend(self.random.octets(8)),
+            (0, _) | (_, 0) => value.extend(self.random.bytes(8)),
             (length, 1) => value.truncate(self.random.below(length)),
             (_, 2) => value.fill(if self.random.one_in(2) { 0xff } else { 0 }),
-            (length, _) => value[self.random.below(length)] = self.random.octet(),
+            (length, _) => value[self.random.below(length)] = self.random.byte(),
         }
     }
 
     /// Makes the length of a top-level element wrong.
-    fn wrong_length(&mut self, octets: &mut [u8], start: usize) {
-        let tlvs = Tlvs::new(&octets[start..]).filter_map(Result::ok);
+    fn wrong_length(&mut self, bytes: &mut [u8], start: usize) {
+        let tlvs = Tlvs::new(&bytes[start..]).filter_map(Result::ok);
         let places: Vec<usize> = tlvs.map(|tlv| start + tlv.offset).collect();
         let Some(&at) = self.random.pick(&places) else {
             return;
         };
-        let before = u16::from_be_bytes([octets[at + 2], octets[at + 3]]);
+        let before = u16::from_be_bytes([bytes[at + 2], bytes[at + 3]]);
         let after = match self.random.below(4) {
             0 => 0,
             1 => u16::MAX,
             2 => before.wrapping_add(1),
             _ => before.wrapping_sub(1),
         };
-        octets[at + 2..at + 4].copy_from_slice(&after.to_be_bytes());
+        bytes[at + 2..at + 4].copy_from_slice(&after.to_be_bytes());
     }
 }
 
 /// The length of a message's header, according to its flags.
-fn header(octets: &[u8]) -> usize {
-    let with_seid = octets.first().is_some_and(|flags| flags & 1 == 1);
-    if with_seid { 16 } else { 8 }.min(octets.len())
+fn header_length(bytes: &[u8]) -> usize {
+    let with_seid = bytes.first().is_some_and(|flags| flags & 1 == 1);
+    if with_seid { 16 } else { 8 }.min(bytes.len())
 }
 
 /// Sets the length in the header to that of the datagram.
-fn set_length(octets: &mut [u8]) {
-    let length = u16::try_from(octets.len().saturating_sub(4)).unwrap_or(u16::MAX);
-    if let Some(place) = octets.get_mut(2..4) {
+fn set_length(bytes: &mut [u8]) {
+    let length = u16::try_from(bytes.len().saturating_sub(4)).unwrap_or(u16::MAX);
+    if let Some(place) = bytes.get_mut(2..4) {
         place.copy_from_slice(&length.to_be_bytes());
     }
 }
 
-fn parse(octets: &[u8], depth: usize) -> Option<Vec<Element>> {
-    let tlvs: Result<Vec<_>, _> = Tlvs::new(octets).collect();
+fn parse(bytes: &[u8], depth: usize) -> Option<Vec<Element>> {
+    let tlvs: Result<Vec<_>, _> = Tlvs::new(bytes).collect();
     let element = |tlv: strowger_pfcp::wire::Tlv<'_>| {
         let grouped = matches!(describe(tlv.ie), Some(Descriptor::Group(_))) && depth < 8;
         let inner = if grouped {
@@ -329,7 +329,7 @@ fn parse(octets: &[u8], depth: usize) -> Option<Vec<Element>> {
         } else {
             None
         };
-        let inside = inner.map_or_else(|| Inside::Octets(tlv.value.to_vec()), Inside::Elements);
+        let inside = inner.map_or_else(|| Content::Bytes(tlv.value.to_vec()), Content::Elements);
         let IeType(ie) = tlv.ie;
         Element { ie, inside }
     };
@@ -342,8 +342,8 @@ fn write(elements: &[Element], out: &mut Vec<u8>) {
         let start = out.len();
         out.extend_from_slice(&[0; 2]);
         match inside {
-            Inside::Octets(octets) => out.extend_from_slice(octets),
-            Inside::Elements(elements) => write(elements, out),
+            Content::Bytes(bytes) => out.extend_from_slice(bytes),
+            Content::Elements(elements) => write(elements, out),
         }
         let length = u16::try_from(out.len() - start - 2).unwrap_or(u16::MAX);
         out[start..start + 2].copy_from_slice(&length.to_be_bytes());

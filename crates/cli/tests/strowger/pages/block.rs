@@ -1,12 +1,12 @@
 //! The blocks of a page, and the notes above them.
 
-/// One fenced block.
+/// A fenced block.
 #[derive(Debug)]
 pub(super) struct Block {
-    /// The line of its fence, from 1.
+    /// The line of the opening fence, counted from 1.
     pub(super) line: usize,
     pub(super) language: String,
-    /// Its lines, without what they are indented by.
+    /// The lines of the block, without the indentation of the fence.
     pub(super) text: String,
     pub(super) notes: Vec<Note>,
 }
@@ -16,7 +16,7 @@ pub(super) struct Block {
 pub(super) struct Note {
     pub(super) line: usize,
     pub(super) kind: Kind,
-    /// The beginning of the commands that it is about; all of the block if there is none.
+    /// The beginning of the commands that the note concerns; `None` for the whole block.
     pub(super) about: Option<String>,
     pub(super) text: String,
 }
@@ -33,7 +33,7 @@ pub(super) enum Kind {
 }
 
 impl Note {
-    /// Returns `true` if it is about a command.
+    /// Returns `true` if the note concerns a command.
     pub(super) fn is_about(&self, command: &str) -> bool {
         self.about
             .as_ref()
@@ -41,12 +41,12 @@ impl Note {
     }
 }
 
-/// A line of a page and what is wrong there.
-pub(super) type Wrong = (usize, String);
+/// A line of a page with an error message.
+pub(super) type BlockError = (usize, String);
 
-/// The blocks of a page, in order.
-pub(super) fn read(page: &str) -> (Vec<Block>, Vec<Wrong>) {
-    let (mut blocks, mut wrong): (Vec<Block>, Vec<Wrong>) = Default::default();
+/// Parses the blocks of a page.
+pub(super) fn read(page: &str) -> (Vec<Block>, Vec<BlockError>) {
+    let (mut blocks, mut wrong): (Vec<Block>, Vec<BlockError>) = Default::default();
     let mut notes: Vec<Note> = Vec::new();
     let mut lines = page.lines().enumerate();
     while let Some((at, line)) = lines.next() {
@@ -92,7 +92,7 @@ pub(super) fn read(page: &str) -> (Vec<Block>, Vec<Wrong>) {
     (blocks, wrong)
 }
 
-/// Reads a comment that is a note.
+/// Parses a comment; returns `None` if it is no note.
 fn note(line: usize, text: &str) -> Option<Result<Note, String>> {
     let text = text.strip_prefix("<!--")?.strip_suffix("-->")?.trim();
     let (head, text) = text.split_once(':')?;
@@ -121,18 +121,18 @@ fn note(line: usize, text: &str) -> Option<Result<Note, String>> {
     }))
 }
 
-/// A command of a block, and what the page shows of its output.
+/// A command of a block, with the output that the page shows.
 #[derive(Debug)]
 pub(super) struct Command {
     pub(super) line: usize,
-    /// Without comments at its end.
+    /// The command, without a trailing comment.
     pub(super) text: String,
     pub(super) shows: Vec<String>,
 }
 
 impl Block {
-    /// The commands of a block in `sh` or `console`.
-    pub(super) fn commands(&self) -> Result<Vec<Command>, Wrong> {
+    /// Parses the commands of a block in `sh` or `console`.
+    pub(super) fn commands(&self) -> Result<Vec<Command>, BlockError> {
         let shows_output = self.language == "console";
         let mut commands: Vec<Command> = Vec::new();
         let mut lines = self.text.lines().enumerate();
@@ -143,7 +143,7 @@ impl Block {
                 _ if shows_output => {
                     match commands.last_mut() {
                         Some(command) => command.shows.push(line.to_owned()),
-                        // A comment of the author.
+                        // A comment before the first command.
                         None if line.trim_start().starts_with('#') || line.is_empty() => {}
                         None => {
                             return Err((number, "output before the first `$ `".to_owned()));
@@ -154,7 +154,7 @@ impl Block {
                 _ => line,
             };
             let mut text = first.to_owned();
-            while is_open(&text) {
+            while is_continued(&text) {
                 let Some((_, more)) = lines.next() else {
                     return Err((number, "this command has no end".to_owned()));
                 };
@@ -170,7 +170,7 @@ impl Block {
                 });
             }
         }
-        // A comment below a command is the end of the comment beside it.
+        // A comment below a command continues the comment on its line.
         for command in &mut commands {
             command
                 .shows
@@ -187,8 +187,8 @@ impl Block {
     }
 }
 
-/// Returns `true` if a command goes on in the next line.
-fn is_open(text: &str) -> bool {
+/// Returns `true` if a command continues on the next line.
+fn is_continued(text: &str) -> bool {
     let text = without_comment(text);
     let mut quote = None;
     for letter in text.chars() {
@@ -201,7 +201,7 @@ fn is_open(text: &str) -> bool {
     quote.is_some() || text.ends_with('\\') || text.trim_end().ends_with(['|'])
 }
 
-/// A command without the comment behind it.
+/// Returns a command without its trailing comment.
 fn without_comment(text: &str) -> &str {
     let mut quote = None;
     let mut before = ' ';

@@ -14,7 +14,7 @@ use crate::agent::Agent;
 use crate::binary::strowger;
 use crate::running::Running;
 
-/// The rows of the table of a page that has this header, as cells.
+/// Returns the cells of the table with this header on a page.
 fn table(path: &str, header: &str) -> Vec<Vec<String>> {
     let text = page(path);
     let mut lines = text.lines().skip_while(|line| *line != header).skip(2);
@@ -30,13 +30,13 @@ fn table(path: &str, header: &str) -> Vec<Vec<String>> {
 }
 
 /// Returns the words in backticks.
-fn code(text: &str) -> Vec<&str> {
+fn code_spans(text: &str) -> Vec<&str> {
     text.split('`').skip(1).step_by(2).collect()
 }
 
-/// The keys of a configuration with their defaults, as `strowger init` writes them; what is
-/// commented out is among them.
-fn configuration() -> BTreeMap<String, String> {
+/// Returns the configuration keys with their defaults, as `strowger init` writes them, including
+/// those that are commented out.
+fn default_keys() -> BTreeMap<String, String> {
     let ran = strowger(["init", "-"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
     let mut keys = BTreeMap::new();
@@ -58,8 +58,8 @@ fn configuration() -> BTreeMap<String, String> {
     keys
 }
 
-/// The default of a key, as a number; of a size, its bytes.
-fn number(keys: &BTreeMap<String, String>, key: &str) -> u64 {
+/// Returns the default of a key as a number; sizes are in bytes.
+fn default_number(keys: &BTreeMap<String, String>, key: &str) -> u64 {
     let value = keys
         .get(key)
         .unwrap_or_else(|| panic!("`strowger init` has no {key}"));
@@ -70,8 +70,8 @@ fn number(keys: &BTreeMap<String, String>, key: &str) -> u64 {
     size.bytes()
 }
 
-/// The number at the beginning of a cell, whose digits may stand in groups.
-fn leading(cell: &str) -> u64 {
+/// Parses the number at the beginning of a cell; its digits may be grouped.
+fn leading_number(cell: &str) -> u64 {
     let digits = cell.chars().take_while(|c| c.is_ascii_digit() || *c == ' ');
     let digits: String = digits.filter(char::is_ascii_digit).collect();
     digits
@@ -79,8 +79,8 @@ fn leading(cell: &str) -> u64 {
         .unwrap_or_else(|error| panic!("{cell}: {error}"))
 }
 
-/// The manifest's keys with their defaults, by table.
-fn manifest() -> BTreeMap<(String, String), Option<String>> {
+/// Returns the keys of a manifest with their defaults, by table.
+fn manifest_keys() -> BTreeMap<(String, String), Option<String>> {
     let schema: Value = serde_json::from_str(&page("wit/manifest.schema.json")).expect("JSON");
     let mut keys = BTreeMap::new();
     let mut tables = vec![(String::new(), &schema)];
@@ -106,18 +106,18 @@ fn manifest() -> BTreeMap<(String, String), Option<String>> {
 }
 
 #[test]
-fn the_page_has_each_key_of_a_manifest_with_its_default() {
+fn documented_manifest_keys_and_defaults_match() {
     let rows = table(
         "docs/components.md",
         "| table | key | default | what it says |",
     );
-    let known = manifest();
+    let known = manifest_keys();
     let (mut name, mut said) = (String::new(), BTreeSet::new());
     for row in &rows {
-        if let [named] = &code(&row[0])[..] {
+        if let [named] = &code_spans(&row[0])[..] {
             name = (*named).to_owned();
         }
-        let keys = code(&row[1]);
+        let keys = code_spans(&row[1]);
         let defaults: Vec<&str> = row[2].split(", ").collect();
         for (at, key) in keys.iter().enumerate() {
             let key = (name.clone(), (*key).to_owned());
@@ -136,12 +136,12 @@ fn the_page_has_each_key_of_a_manifest_with_its_default() {
 }
 
 #[test]
-fn keys_that_the_pages_name_are_keys() {
+fn documented_configuration_keys_exist() {
     const FILES: [&str; 12] = [
         "md", "toml", "rs", "ts", "js", "json", "wasm", "wit", "yaml", "sock", "sh", "c",
     ];
-    let keys = configuration();
-    let manifest = manifest();
+    let keys = default_keys();
+    let manifest = manifest_keys();
     let manifest: BTreeSet<String> = manifest
         .keys()
         .map(|(at, key)| format!("{at}.{key}"))
@@ -157,12 +157,12 @@ fn keys_that_the_pages_name_are_keys() {
         let mut is_fenced = false;
         for (at, line) in text.lines().enumerate() {
             is_fenced ^= line.trim_start().starts_with("```");
-            // The verbs of doors look like keys; another test holds their table.
+            // The verbs of tokens look like keys; another test checks their table.
             let is_verb = path == "docs/doors.md" && line.starts_with("| `");
             if is_fenced || is_verb {
                 continue;
             }
-            for code in code(line) {
+            for code in code_spans(line) {
                 let key = code.split(" = ").next().unwrap_or_default();
                 // `[section] key` is a key as well.
                 let key = key.replace("] ", ".").replace(['[', ']'], "");
@@ -176,7 +176,7 @@ fn keys_that_the_pages_name_are_keys() {
                     continue;
                 }
                 named += 1;
-                // A part of a table, as `limits.sessions` is of [n4.limits].
+                // A key relative to a table, such as `limits.sessions` in [n4.limits].
                 let is_end = |known: &String| known.ends_with(&format!(".{key}"));
                 if !keys.contains_key(&key) && !keys.keys().any(is_end) && !manifest.contains(&key)
                 {
@@ -194,10 +194,10 @@ fn keys_that_the_pages_name_are_keys() {
 }
 
 #[test]
-fn limits_of_a_peer_have_the_defaults_of_the_page() {
-    let keys = configuration();
+fn documented_peer_limits_match() {
+    let keys = default_keys();
     for row in table("docs/n4-node.md", "| key | default | beyond it |") {
-        for key in code(&row[0]) {
+        for key in code_spans(&row[0]) {
             let places = [
                 format!("n4.peer.{key}"),
                 format!("n4.limits.{key}"),
@@ -205,19 +205,22 @@ fn limits_of_a_peer_have_the_defaults_of_the_page() {
             ];
             let key = places.iter().find(|key| keys.contains_key(*key));
             let key = key.unwrap_or_else(|| panic!("`strowger init` has none of {places:?}"));
-            assert_eq!(leading(&row[1]), number(&keys, key), "{key}");
+            assert_eq!(leading_number(&row[1]), default_number(&keys, key), "{key}");
         }
     }
 }
 
 #[test]
-fn numbers_in_the_prose_are_those_of_the_configuration() {
-    let keys = configuration();
-    let mebi = |key: &str| format!("{} MiB", number(&keys, key) >> 20);
-    let groups = number(&keys, "n4.store.queue") / number(&keys, "n4.store.group");
-    let head = number(&keys, "metrics.head") >> 10;
-    let clients = number(&keys, "metrics.connections");
-    let (agents, calls) = (number(&keys, "mcp.connections"), number(&keys, "mcp.calls"));
+fn documented_numbers_match_the_configuration() {
+    let keys = default_keys();
+    let mebi = |key: &str| format!("{} MiB", default_number(&keys, key) >> 20);
+    let groups = default_number(&keys, "n4.store.queue") / default_number(&keys, "n4.store.group");
+    let head = default_number(&keys, "metrics.head") >> 10;
+    let clients = default_number(&keys, "metrics.connections");
+    let (agents, calls) = (
+        default_number(&keys, "mcp.connections"),
+        default_number(&keys, "mcp.calls"),
+    );
     assert_eq!(
         keys["metrics.time"], "\"5s\"",
         "docs/metrics.md says five seconds"
@@ -248,13 +251,13 @@ fn numbers_in_the_prose_are_those_of_the_configuration() {
 }
 
 #[test]
-fn agents_have_the_tools_of_the_page_with_their_arguments() {
-    let folder = tempfile::tempdir().expect("a folder of our own");
+fn documented_tools_and_arguments_match() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let root = folder.path().to_str().expect("text");
     let mut agent = Agent::start(&["--root", root, "--code", "--programs", "--streams"]);
     let mut schemas = agent.schemas();
     drop(agent);
-    // What only a node has.
+    // Tools that only a node has.
     let node = Running::start("");
     for (name, schema) in Agent::start(&["--control", &node.control]).schemas() {
         schemas.entry(name).or_insert(schema);
@@ -262,7 +265,7 @@ fn agents_have_the_tools_of_the_page_with_their_arguments() {
     node.end();
     let mut said = BTreeSet::new();
     for row in table("docs/tools.md", "| tool | arguments | answer |") {
-        let names: Vec<String> = code(&row[0])
+        let names: Vec<String> = code_spans(&row[0])
             .iter()
             .map(|name| (*name).to_owned())
             .collect();
@@ -273,7 +276,7 @@ fn agents_have_the_tools_of_the_page_with_their_arguments() {
         });
         let all: Vec<&Value> = all.collect();
         let text: String = all.iter().map(|schema| schema.to_string()).collect();
-        let arguments = code(&row[1]);
+        let arguments = code_spans(&row[1]);
         for argument in &arguments {
             assert!(
                 text.contains(&format!("\"{argument}\"")),
@@ -301,7 +304,7 @@ fn agents_have_the_tools_of_the_page_with_their_arguments() {
     assert!(missing.is_empty(), "docs/tools.md has no {missing:?}");
 }
 
-/// The filesystem server that the protocol's authors publish: its tools with their arguments.
+/// The tools of the official filesystem server, with their arguments.
 const OFFICIAL: [(&str, &[&str]); 14] = [
     ("read_file", &["path", "tail", "head"]),
     ("read_text_file", &["path", "tail", "head"]),
@@ -320,8 +323,8 @@ const OFFICIAL: [(&str, &[&str]); 14] = [
 ];
 
 #[test]
-fn tools_for_files_take_what_the_page_promises_of_the_official_ones() {
-    let folder = tempfile::tempdir().expect("a folder of our own");
+fn file_tools_accept_the_documented_official_arguments() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let root = folder.path().to_str().expect("text");
     let schemas = Agent::start(&["--root", root]).schemas();
     for (name, arguments) in OFFICIAL {
@@ -343,14 +346,14 @@ fn tools_for_files_take_what_the_page_promises_of_the_official_ones() {
 }
 
 #[test]
-fn actors_take_the_messages_of_the_page() {
-    let folder = tempfile::tempdir().expect("a folder of our own");
+fn documented_actor_messages_match() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let root = folder.path().display();
     let node = Running::start(&format!("[[tools.files]]\nroot = \"{root}\"\n"));
     let rows = table("docs/tools.md", "| message | payload | answer |");
     let said: BTreeSet<String> = rows
         .iter()
-        .flat_map(|row| code(&row[0]))
+        .flat_map(|row| code_spans(&row[0]))
         .map(str::to_owned)
         .collect();
     let ran = node.ask(["ask", "tools/files#nothing"]);
@@ -369,32 +372,32 @@ fn actors_take_the_messages_of_the_page() {
 }
 
 #[test]
-fn addresses_have_the_limits_of_the_page() {
+fn documented_address_limits_match() {
     let text = page("docs/messages.md").replace('\n', " ");
     let after = |words: &str| {
         let (_, rest) = text
             .split_once(words)
             .unwrap_or_else(|| panic!("no `{words}`"));
-        usize::try_from(leading(rest)).expect("it is small")
+        usize::try_from(leading_number(rest)).expect("it is small")
     };
     let keys = after("A path has at most ");
-    let octets = after("keys and ");
+    let bytes = after("keys and ");
     let key = after("key     = 1*");
     assert_eq!(after("path    = key *") + 1, keys);
     let address = |path: &str| format!("@({path})").parse::<Address>().is_ok();
     let path = |keys: usize| vec!["a"; keys].join("/");
     assert!(address(&path(keys)) && !address(&path(keys + 1)));
     assert!(address(&"a".repeat(key)) && !address(&"a".repeat(key + 1)));
-    let long = |octets: usize| {
-        let mut path = format!("{}/", "a".repeat(200)).repeat(octets / 201);
-        path.push_str(&"b".repeat(octets - path.len()));
+    let long = |bytes: usize| {
+        let mut path = format!("{}/", "a".repeat(200)).repeat(bytes / 201);
+        path.push_str(&"b".repeat(bytes - path.len()));
         path
     };
-    assert!(address(&long(octets)) && !address(&long(octets + 1)));
+    assert!(address(&long(bytes)) && !address(&long(bytes + 1)));
 }
 
 #[test]
-fn frames_have_the_kinds_of_the_page() {
+fn documented_frame_kinds_match() {
     let rows = table("docs/messages.md", "| kind | from | in version | payload |");
     let known = [
         FrameKind::Hello,
@@ -431,7 +434,7 @@ fn frames_have_the_kinds_of_the_page() {
 }
 
 #[test]
-fn defaults_in_the_prose_are_those_of_the_libraries() {
+fn documented_defaults_match_the_libraries() {
     let room = MailboxSpec::DEFAULT.capacity().expect("it is bounded");
     let restoration = Restoration::default();
     let help = strowger(["ask", "--help"]).out;
@@ -479,7 +482,7 @@ fn defaults_in_the_prose_are_those_of_the_libraries() {
 }
 
 #[test]
-fn causes_that_the_pages_name_have_these_names() {
+fn documented_causes_have_their_names() {
     for row in table("docs/pfcp.md", "| found | cause | refused |") {
         let digits: String = row[1].chars().take_while(char::is_ascii_digit).collect();
         let Ok(number) = digits.parse::<u8>() else {
@@ -492,7 +495,7 @@ fn causes_that_the_pages_name_have_these_names() {
 }
 
 #[test]
-fn versions_and_counts_of_the_readme_are_those_of_the_packages() {
+fn readme_versions_and_counts_match_the_packages() {
     let readme = page("README.md").replace('\n', " ");
     let manifest: toml::Table = page("Cargo.toml").parse().expect("TOML");
     let rust = manifest["workspace"]["package"]["rust-version"]
@@ -528,10 +531,10 @@ fn versions_and_counts_of_the_readme_are_those_of_the_packages() {
 }
 
 #[test]
-fn components_have_the_faults_of_the_page() {
+fn documented_component_faults_match() {
     let rows = table("docs/components.md", "| fault | what happened |");
-    let said: BTreeSet<&str> = rows.iter().flat_map(|row| code(&row[0])).collect();
-    // Faults carry data, so their words stand only where they are given.
+    let said: BTreeSet<&str> = rows.iter().flat_map(|row| code_spans(&row[0])).collect();
+    // Faults carry data, so they have no list of names to iterate over.
     let source = page("crates/wasm/src/fault.rs");
     let (_, words) = source.split_once("fn name(&self)").expect("it has words");
     let (words, _) = words.split_once("\n    }\n").expect("it ends");
@@ -541,12 +544,12 @@ fn components_have_the_faults_of_the_page() {
 }
 
 #[test]
-fn refusals_have_the_rules_of_the_page() {
+fn documented_refusals_match() {
     let text = page("docs/tools.md").replace('\n', " ");
     let (_, rules) = text
         .split_once("Every refusal names its rule: ")
         .expect("the rules");
     let (rules, _) = rules.split_once(". ").expect("their end");
     let known = strowger_tools::files::FileRule::ALL.map(strowger_tools::files::FileRule::name);
-    assert_eq!(code(rules), known);
+    assert_eq!(code_spans(rules), known);
 }

@@ -1,7 +1,7 @@
-//! One page after another block, as a reader with a terminal does it.
+//! Runs the blocks of a page in order, as a reader with a terminal would.
 
-mod place;
 mod process;
+mod workspace;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,24 +14,24 @@ use super::block::{self, Block, Kind, Note};
 use super::shown;
 use crate::agent::{Agent, cache};
 
-use self::place::Place;
-use self::process::{Background, Ended};
+use self::process::{Background, CommandResult};
+use self::workspace::Workspace;
 
 /// The results of the blocks of a page.
 #[derive(Debug, Default)]
 pub(super) struct Report {
     pub(super) page: String,
     pub(super) commands: usize,
-    /// The commands that are not run, each with its reason.
+    /// Commands that are not run, each with its reason.
     pub(super) not_run: Vec<String>,
-    /// The failures, each with its place.
+    /// Failures, each with its position.
     pub(super) failures: Vec<String>,
     pub(super) took: Duration,
 }
 
-/// Languages whose blocks are of programs that are not here, or are only read.
-const LEFT_ALONE: [&str; 4] = ["text", "yaml", "erlang", "scala"];
-/// Languages whose blocks are read by compilers, in other tests.
+/// Languages of blocks that cannot be checked here, or are only for reading.
+const NOT_CHECKED: [&str; 4] = ["text", "yaml", "erlang", "scala"];
+/// Languages of blocks that other tests compile.
 const COMPILED: [&str; 3] = ["rust", "rust,no_run", "ts"];
 
 /// Runs the blocks of a page.
@@ -45,42 +45,42 @@ pub(super) fn run(path: &str, text: &str) -> Report {
     for (line, what) in wrong {
         report.failures.push(format!("{path}:{line}: {what}"));
     }
-    let is_quiet = |block: &Block| LEFT_ALONE.contains(&block.language.as_str());
+    let is_quiet = |block: &Block| NOT_CHECKED.contains(&block.language.as_str());
     if !blocks.iter().all(is_quiet) {
         let mut session = Session::new(report);
         for block in &blocks {
-            session.block(block);
+            session.run_block(block);
         }
-        report = session.end();
+        report = session.finish();
     }
     report.took = since.elapsed();
     report
 }
 
-/// A terminal, and what was started in it.
+/// A simulated terminal with the processes that were started in it.
 struct Session {
-    place: Place,
-    /// The node that commands reach.
+    workspace: Workspace,
+    /// The running node that commands use.
     node: Option<Background>,
-    /// The other programs that commands started in the background.
+    /// Other programs that commands started in the background.
     jobs: Vec<Background>,
-    /// The aliases that later commands need.
+    /// Shell aliases, prepended to later commands.
     prelude: String,
-    /// The meanings of words, by the line of their note.
-    words: BTreeMap<usize, String>,
+    /// Values of placeholders, by the line of their note.
+    placeholders: BTreeMap<usize, String>,
     report: Report,
 }
 
 impl Session {
     fn new(report: Report) -> Self {
-        let place = Place::make();
+        let workspace = Workspace::create();
         let (node, jobs, prelude) = (None, Vec::new(), String::new());
         Self {
-            place,
+            workspace,
             node,
             jobs,
             prelude,
-            words: BTreeMap::new(),
+            placeholders: BTreeMap::new(),
             report,
         }
     }
@@ -91,7 +91,7 @@ impl Session {
             .push(format!("{}:{line}: {what}", self.report.page));
     }
 
-    fn block(&mut self, block: &Block) {
+    fn run_block(&mut self, block: &Block) {
         let language = block.language.as_str();
         let whole = |note: &&Note| note.kind == Kind::NotRun && note.about.is_none();
         if let Some(note) = block.notes.iter().find(whole) {
@@ -100,17 +100,17 @@ impl Session {
             return;
         }
         match language {
-            "sh" | "console" => self.commands(block),
-            "toml" => self.configuration(block),
-            "json" => self.json(block),
+            "sh" | "console" => self.run_commands(block),
+            "toml" => self.check_configuration(block),
+            "json" => self.check_json(block),
             "" => self.fail(
                 block.line,
                 "this block has no language: `sh` or `console` for commands, `text` for what is \
                  only read",
             ),
-            "js" => self.javascript(block),
-            _ if COMPILED.contains(&language) => self.compiled(block),
-            _ if LEFT_ALONE.contains(&language) => {}
+            "js" => self.check_javascript(block),
+            _ if COMPILED.contains(&language) => self.check_is_compiled(block),
+            _ if NOT_CHECKED.contains(&language) => {}
             _ => self.fail(
                 block.line,
                 &format!("`{language}` is no language that is known here"),
@@ -118,12 +118,12 @@ impl Session {
         }
     }
 
-    fn commands(&mut self, block: &Block) {
+    fn run_commands(&mut self, block: &Block) {
         let commands = match block.commands() {
             Ok(commands) => commands,
             Err((line, what)) => return self.fail(line, &what),
         };
-        self.before(block, |note| note.about.is_none());
+        self.run_before(block, |note| note.about.is_none());
         let mut used = BTreeSet::new();
         for command in &commands {
             let about = block.notes.iter().enumerate();
@@ -139,7 +139,7 @@ impl Session {
             }
             for (at, note) in about {
                 if used.insert(at) && note.kind == Kind::Before {
-                    self.one(note.line, &note.text, &[], block, 0);
+                    self.run_command(note.line, &note.text, &[], block, 0);
                 }
             }
             let exits = block
@@ -151,7 +151,7 @@ impl Session {
                 _ => None,
             });
             let wanted = exits.next_back().unwrap_or(0);
-            self.one(command.line, &command.text, &command.shows, block, wanted);
+            self.run_command(command.line, &command.text, &command.shows, block, wanted);
         }
         for (at, note) in block.notes.iter().enumerate() {
             if let (false, Some(about)) = (used.contains(&at), &note.about) {
@@ -163,117 +163,130 @@ impl Session {
         }
     }
 
-    /// Runs what comes before a block or one of its commands.
-    fn before(&mut self, block: &Block, is_wanted: impl Fn(&Note) -> bool) {
+    /// Runs the commands of `before` notes.
+    fn run_before(&mut self, block: &Block, is_wanted: impl Fn(&Note) -> bool) {
         let notes = block.notes.iter();
         for note in notes.filter(|note| note.kind == Kind::Before && is_wanted(note)) {
-            self.one(note.line, &note.text, &[], block, 0);
+            self.run_command(note.line, &note.text, &[], block, 0);
         }
     }
 
-    /// Runs one command and judges how it ended.
-    fn one(&mut self, line: usize, text: &str, shows: &[String], block: &Block, wanted: i32) {
+    /// Runs one command and checks its exit code and output.
+    fn run_command(
+        &mut self,
+        line: usize,
+        text: &str,
+        shows: &[String],
+        block: &Block,
+        wanted: i32,
+    ) {
         self.report.commands += 1;
         if text == "stop" {
-            return self.stop(line);
+            return self.stop_node(line);
         }
-        let Some(said) = self.with_words(text, block) else {
+        let Some(expanded) = self.substitute(text, block) else {
             return;
         };
-        if said.starts_with("alias ") {
-            self.prelude.push_str(&said);
+        if expanded.starts_with("alias ") {
+            self.prelude.push_str(&expanded);
             self.prelude.push('\n');
             return;
         }
-        let in_background = said.strip_suffix('&').map(str::trim_end);
-        let command = self.place.gently(in_background.unwrap_or(&said));
-        if place::is_a_node(&command) {
-            self.stop(line);
-            match Background::start(&self.place, "", &command, Some("")) {
+        let in_background = expanded.strip_suffix('&').map(str::trim_end);
+        let command = self.workspace.adapted(in_background.unwrap_or(&expanded));
+        if workspace::runs_a_node(&command) {
+            self.stop_node(line);
+            match Background::start(&self.workspace, "", &command, Some("")) {
                 Ok(node) => self.node = Some(node),
-                Err(ended) => self.fail(line, &ended.told(text, 0)),
+                Err(ended) => self.fail(line, &ended.describe(text, 0)),
             }
             return;
         }
         if in_background.is_some() {
-            match Background::start(&self.place, &self.prelude, &command, None) {
+            match Background::start(&self.workspace, &self.prelude, &command, None) {
                 Ok(job) => self.jobs.push(job),
-                Err(ended) => self.fail(line, &ended.told(text, 0)),
+                Err(ended) => self.fail(line, &ended.describe(text, 0)),
             }
             return;
         }
-        let ended = process::run(&self.place, &self.prelude, &command);
+        let ended = process::run(&self.workspace, &self.prelude, &command);
         if ended.code != Some(wanted) {
-            return self.fail(line, &ended.told(text, wanted));
+            return self.fail(line, &ended.describe(text, wanted));
         }
-        self.compare(line, text, shows, &ended);
+        self.compare_output(line, text, shows, &ended);
     }
 
-    fn compare(&mut self, line: usize, text: &str, shows: &[String], ended: &Ended) {
+    fn compare_output(&mut self, line: usize, text: &str, shows: &[String], ended: &CommandResult) {
         let printed: Vec<&str> = ended.out.trim_end().lines().collect();
-        if !shows.is_empty() && !shown::fits(&printed, &self.place.replaced(shows)) {
+        if !shows.is_empty() && !shown::fits(&printed, &self.workspace.lines_with_ports(shows)) {
             let (printed, shows) = (printed.join("\n"), shows.join("\n"));
             let what = format!("`{text}`: `{printed}` is printed, where the page shows `{shows}`");
             self.fail(line, &what);
         }
     }
 
-    /// A text with what the words of the block stand for; each is found out once.
-    fn with_words(&mut self, text: &str, block: &Block) -> Option<String> {
-        let mut said = text.to_owned();
+    /// Replaces the placeholders of a block in a text; each value is determined once.
+    fn substitute(&mut self, text: &str, block: &Block) -> Option<String> {
+        let mut expanded = text.to_owned();
         for note in &block.notes {
             let Kind::Where(word) = &note.kind else {
                 continue;
             };
-            if !said.contains(word.as_str()) {
+            if !expanded.contains(word.as_str()) {
                 continue;
             }
-            let known = self.words.get(&note.line).cloned();
+            let known = self.placeholders.get(&note.line).cloned();
             let meaning = match known {
                 Some(known) => known,
-                None => self.meaning(note)?,
+                None => self.placeholder_value(note)?,
             };
-            said = said.replace(word.as_str(), &meaning);
+            expanded = expanded.replace(word.as_str(), &meaning);
         }
-        Some(said)
+        Some(expanded)
     }
 
-    /// Returns the meaning of a word: the first line that the command of its note prints.
-    fn meaning(&mut self, note: &Note) -> Option<String> {
-        let ended = process::run(&self.place, &self.prelude, &self.place.gently(&note.text));
+    /// Returns the value of a placeholder: the first line that the command of its note prints.
+    fn placeholder_value(&mut self, note: &Note) -> Option<String> {
+        let ended = process::run(
+            &self.workspace,
+            &self.prelude,
+            &self.workspace.adapted(&note.text),
+        );
         let printed = ended.out.lines().next().unwrap_or_default().to_owned();
         if ended.code != Some(0) || printed.is_empty() {
-            self.fail(note.line, &ended.told(&note.text, 0));
+            self.fail(note.line, &ended.describe(&note.text, 0));
             return None;
         }
-        self.words.insert(note.line, printed.clone());
+        self.placeholders.insert(note.line, printed.clone());
         Some(printed)
     }
 
-    /// Ends the node that runs.
-    fn stop(&mut self, line: usize) {
+    /// Stops the running node, if there is one.
+    fn stop_node(&mut self, line: usize) {
         let Some(node) = self.node.take() else { return };
         let command = node.command.clone();
         let ended = node.stop();
         if ended.code != Some(0) {
-            self.fail(line, &ended.told(&command, 0));
+            self.fail(line, &ended.describe(&command, 0));
         }
     }
 
-    fn configuration(&mut self, block: &Block) {
-        let Some(file) = self.keep(block) else { return };
+    fn check_configuration(&mut self, block: &Block) {
+        let Some(file) = self.write_block(block) else {
+            return;
+        };
         let check = block.notes.iter().find(|note| note.kind == Kind::Check);
         let command = check.map_or_else(
             || format!("strowger check {file}"),
             |note| note.text.clone(),
         );
-        self.one(block.line, &command, &[], block, 0);
+        self.run_command(block.line, &command, &[], block, 0);
     }
 
-    /// Writes a block to a file of the folder, after what comes before it.
-    fn keep(&mut self, block: &Block) -> Option<String> {
+    /// Writes a block to a file, after running its `before` notes.
+    fn write_block(&mut self, block: &Block) -> Option<String> {
         for note in block.notes.iter().filter(|note| note.kind == Kind::Before) {
-            self.one(note.line, &note.text, &[], block, 0);
+            self.run_command(note.line, &note.text, &[], block, 0);
         }
         let named = block.notes.iter().find(|note| note.kind == Kind::File);
         let first = block
@@ -288,15 +301,17 @@ impl Session {
             (None, Some(name)) => name.to_owned(),
             (None, None) => format!("line-{}.{}", block.line, block.language),
         };
-        let text = self.with_words(&block.text, block)?;
-        let text = self.place.with_ports(&text);
-        fs::write(self.place.at(&file), text).expect("the folder is ours");
+        let text = self.substitute(&block.text, block)?;
+        let text = self.workspace.with_ports(&text);
+        fs::write(self.workspace.at(&file), text).expect("the folder is writable");
         Some(file)
     }
 
-    fn json(&mut self, block: &Block) {
-        let Some(file) = self.keep(block) else { return };
-        let text = fs::read_to_string(self.place.at(&file)).expect("it was written");
+    fn check_json(&mut self, block: &Block) {
+        let Some(file) = self.write_block(block) else {
+            return;
+        };
+        let text = fs::read_to_string(self.workspace.at(&file)).expect("it was written");
         let value: Value = match serde_json::from_str(&text) {
             Ok(value) => value,
             Err(error) => return self.fail(block.line, &format!("this is no JSON: {error}")),
@@ -321,7 +336,7 @@ impl Session {
         if let (Some(tool), arguments @ Value::Object(_)) =
             (value["name"].as_str(), &value["arguments"])
         {
-            let root = self.place.at("").display().to_string();
+            let root = self.workspace.at("").display().to_string();
             let cache = cache().display().to_string();
             let with = ["--root", &root, "--code", "--cache", &cache];
             let answer = Agent::start(&with).call(tool, arguments);
@@ -330,19 +345,19 @@ impl Session {
             }
         }
         for note in block.notes.iter().filter(|note| note.kind == Kind::Check) {
-            self.one(note.line, &note.text, &[], block, 0);
+            self.run_command(note.line, &note.text, &[], block, 0);
         }
     }
 
-    /// Reads a module as Node does, where Node is.
-    fn javascript(&mut self, block: &Block) {
-        let Some(file) = self.keep(block) else {
+    /// Checks the syntax of a module with Node, if Node is installed.
+    fn check_javascript(&mut self, block: &Block) {
+        let Some(file) = self.write_block(block) else {
             return;
         };
         let module = file.replace(".js", ".mjs");
         let check = format!("mv {file} {module} && node --check {module}");
-        match process::run(&self.place, "", "node --version").code {
-            Some(0) => self.one(block.line, &check, &[], block, 0),
+        match process::run(&self.workspace, "", "node --version").code {
+            Some(0) => self.run_command(block.line, &check, &[], block, 0),
             _ => {
                 let page = &self.report.page;
                 let what = format!("{page}:{}: there is no node", block.line);
@@ -352,7 +367,7 @@ impl Session {
     }
 
     /// Fails unless a test compiles the blocks of this page.
-    fn compiled(&mut self, block: &Block) {
+    fn check_is_compiled(&mut self, block: &Block) {
         let page = self.report.page.as_str();
         let says = if block.language == "ts" {
             let tests = ["guides", "package"];
@@ -371,7 +386,7 @@ impl Session {
             }
             "add the page to packages/strowger/test/package.test.ts"
         } else {
-            // The front page is a documentation test, and `cargo xtask tidy` looks at docs/.
+            // The README is a doctest, and `cargo xtask tidy` checks docs/.
             if page == "README.md" || page.starts_with("docs/") {
                 return;
             }
@@ -380,16 +395,16 @@ impl Session {
         self.fail(block.line, &format!("nobody compiles this block: {says}"));
     }
 
-    /// Waits for what is not a node, ends the node, and says what came of it all.
-    fn end(mut self) -> Report {
+    /// Waits for background programs, stops the node, and returns the report.
+    fn finish(mut self) -> Report {
         for job in std::mem::take(&mut self.jobs) {
             let command = job.command.clone();
             let ended = job.finished();
             if ended.code != Some(0) {
-                self.fail(0, &ended.told(&command, 0));
+                self.fail(0, &ended.describe(&command, 0));
             }
         }
-        self.stop(0);
+        self.stop_node(0);
         self.report
     }
 }

@@ -29,32 +29,33 @@ pub(super) const FILES: [(&str, &str); 5] = [
 ];
 
 /// The lock file that the components of the repository are built with.
-const LOCK: &str = include_str!("../../../../../../components/Cargo.lock");
+const LOCK_FILE: &str = include_str!("../../../../../../components/Cargo.lock");
 
 /// Returns the lock file of a package with its copy of the crate, so that it is built from the same
 /// versions everywhere. Returns `None` if the package has the name of one of its dependencies,
 /// since only cargo can write a lock file that tells the two apart.
-pub(super) fn lock(name: &str) -> Option<String> {
-    let mut blocks = LOCK.split("\n[[package]]\n");
+pub(super) fn lock_file(name: &str) -> Option<String> {
+    let mut blocks = LOCK_FILE.split("\n[[package]]\n");
     let head = blocks.next()?;
     // Of the packages without a source, only the crate itself is needed.
-    let crates = blocks.filter(|block| block.contains("\nsource = ") || name_of(block) == NAME);
+    let crates =
+        blocks.filter(|block| block.contains("\nsource = ") || package_name(block) == NAME);
     let mut crates: Vec<String> = crates.map(|block| block.trim_end().to_owned()).collect();
-    if crates.iter().any(|block| name_of(block) == name) {
+    if crates.iter().any(|block| package_name(block) == name) {
         return None;
     }
     crates.push(format!(
         "name = \"{name}\"\nversion = \"0.1.0\"\ndependencies = [\n \"{NAME}\",\n]"
     ));
     // In cargo's order; the sort is stable, so packages with the same name keep theirs.
-    crates.sort_by(|a, b| name_of(a).cmp(name_of(b)));
+    crates.sort_by(|a, b| package_name(a).cmp(package_name(b)));
     let each = crates
         .iter()
         .map(|block| format!("\n[[package]]\n{block}\n"));
     Some(format!("{}\n{}", head.trim_end(), each.collect::<String>()))
 }
 
-fn name_of(block: &str) -> &str {
+fn package_name(block: &str) -> &str {
     let name = block.strip_prefix("name = \"");
     name.and_then(|rest| rest.split('"').next())
         .unwrap_or_default()
@@ -65,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_copy_of_the_contract_is_the_contract() {
+    fn copied_contract_is_current() {
         let contract = include_str!("../../../../../../wit/component.wit");
         let copy = FILES.iter().find(|(name, _)| *name == "wit/component.wit");
         let (_, copy) = copy.expect("it is a file of the copy");
@@ -76,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn the_copy_needs_nothing_outside_its_folder() {
+    fn copied_crate_refers_to_no_file_outside_its_folder() {
         for (name, text) in FILES {
             if name.starts_with("LICENSE") {
                 continue;
@@ -88,8 +89,8 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_file_has_what_its_packages_need_and_nothing_else() {
-        let lock = lock("hello").expect("no crate has this name");
+    fn lock_file_has_exactly_the_needed_packages() {
+        let lock = lock_file("hello").expect("no crate has this name");
         let parsed: toml::Table = lock.parse().expect("it is TOML");
         let packages = parsed["package"].as_array().expect("packages");
         let names = packages
@@ -118,6 +119,6 @@ mod tests {
         for name in names {
             assert!(needed.iter().any(|one| one == name), "{name} is not needed");
         }
-        assert_eq!(super::lock("anyhow"), None);
+        assert_eq!(lock_file("anyhow"), None);
     }
 }

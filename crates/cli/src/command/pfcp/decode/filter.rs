@@ -8,19 +8,19 @@ use super::sessions::f_seid;
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct FilterArgs {
     /// Show only messages that contain this SEID, in the header or as an F-SEID.
-    #[arg(long, value_name = "SEID", value_parser = seid)]
+    #[arg(long, value_name = "SEID", value_parser = parse_seid)]
     pub(super) seid: Option<Seid>,
     /// Show only messages of this type: a number, or part of a name.
-    #[arg(long = "type", value_name = "TYPE", value_parser = message_types)]
-    pub(super) types: Option<Types>,
+    #[arg(long = "type", value_name = "TYPE", value_parser = parse_types)]
+    pub(super) types: Option<MessageTypes>,
     /// Show only the messages of the session that has this SEID at either end.
-    #[arg(long, value_name = "SEID", value_parser = seid)]
+    #[arg(long, value_name = "SEID", value_parser = parse_seid)]
     pub(super) session: Option<Seid>,
 }
 
 /// A set of message types.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Types(Vec<MessageType>);
+pub(super) struct MessageTypes(Vec<MessageType>);
 
 impl FilterArgs {
     /// Returns `true` if a message passes on its own; the filter by session is applied elsewhere.
@@ -41,7 +41,7 @@ impl FilterArgs {
 }
 
 /// Parses a SEID, decimal or with `0x`.
-fn seid(text: &str) -> Result<Seid, String> {
+fn parse_seid(text: &str) -> Result<Seid, String> {
     let read = match text.strip_prefix("0x") {
         Some(hex) => u64::from_str_radix(hex, 16),
         None => text.parse(),
@@ -50,9 +50,9 @@ fn seid(text: &str) -> Result<Seid, String> {
         .map_err(|_| "expected a number of at most 64 bits, such as 42 or 0x2a".to_owned())
 }
 
-fn message_types(text: &str) -> Result<Types, String> {
+fn parse_types(text: &str) -> Result<MessageTypes, String> {
     if let Ok(number) = text.parse() {
-        return Ok(Types(vec![MessageType(number)]));
+        return Ok(MessageTypes(vec![MessageType(number)]));
     }
     let wanted = text.to_lowercase();
     let named = |kind: &MessageType| {
@@ -61,7 +61,7 @@ fn message_types(text: &str) -> Result<Types, String> {
     };
     let found: Vec<_> = (0..=u8::MAX).map(MessageType).filter(named).collect();
     match found.is_empty() {
-        false => Ok(Types(found)),
+        false => Ok(MessageTypes(found)),
         true => Err("no such message type; try `establishment` or `50`".to_owned()),
     }
 }
@@ -71,16 +71,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_type_is_a_number_or_a_part_of_a_name() {
-        assert_eq!(message_types("50"), Ok(Types(vec![MessageType(50)])));
-        let both = Types(vec![MessageType(50), MessageType(51)]);
-        assert_eq!(message_types("Session Establishment"), Ok(both));
-        assert!(message_types("gtp").is_err());
+    fn message_type_is_a_number_or_part_of_a_name() {
+        assert_eq!(parse_types("50"), Ok(MessageTypes(vec![MessageType(50)])));
+        let both = MessageTypes(vec![MessageType(50), MessageType(51)]);
+        assert_eq!(parse_types("Session Establishment"), Ok(both));
+        assert!(parse_types("gtp").is_err());
     }
 
     #[test]
-    fn an_identifier_is_decimal_or_hexadecimal() {
-        assert_eq!(seid("42"), seid("0x2a"));
-        assert!(seid("2a").is_err());
+    fn seid_is_decimal_or_hexadecimal() {
+        assert_eq!(parse_seid("42"), parse_seid("0x2a"));
+        assert!(parse_seid("2a").is_err());
     }
 }

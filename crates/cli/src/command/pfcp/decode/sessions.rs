@@ -25,7 +25,7 @@ pub(super) struct CaptureSessions {
     by_end: HashMap<(IpAddr, Seid), usize>,
     /// Requests by both ends, sequence number and type: the index of the session, and a digest of
     /// the request's bytes.
-    asked: HashMap<(SocketAddr, SocketAddr, u32, u8), (usize, u64)>,
+    requests: HashMap<(SocketAddr, SocketAddr, u32, u8), (usize, u64)>,
 }
 
 /// The messages of one session.
@@ -41,22 +41,22 @@ struct CaptureSession {
 struct SessionMessage {
     packet: Packet,
     /// The bytes of this message alone; `packet` has the whole datagram.
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     src: SocketAddr,
     dst: SocketAddr,
-    again: bool,
+    is_retransmission: bool,
 }
 
 impl CaptureSessions {
     /// Adds a message of a session; other messages are ignored.
-    pub(super) fn take(&mut self, packet: &Packet, frame: &Frame<'_>) {
+    pub(super) fn add(&mut self, packet: &Packet, frame: &Frame<'_>) {
         let kind = frame.header.message_type;
         if !kind.is_session() {
             return;
         }
         // Hex text has no addresses; then both ends are the same.
-        let nowhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
-        let (src, dst) = packet.ends.unwrap_or((nowhere, nowhere));
+        let unspecified = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+        let (src, dst) = packet.ends.unwrap_or((unspecified, unspecified));
         let sequence = frame.header.sequence.get();
         let seid = frame.header.seid.unwrap_or_default();
         let f_seid = f_seid(frame);
@@ -66,34 +66,34 @@ impl CaptureSessions {
             false => ((dst, src), kind.0.wrapping_sub(1)),
         };
         let question = (question.0, question.1, sequence, request);
-        let asked = self.asked.get(&question).copied();
+        let asked = self.requests.get(&question).copied();
         // A sequence number that is reused with other contents is another request.
         let asked = asked.filter(|(_, first)| !kind.is_request() || *first == digest);
         let known = self.by_end.get(&(dst.ip(), seid)).copied();
         let known = known.filter(|_| seid.0 != 0);
-        let again = kind.is_request() && asked.is_some();
+        let is_retransmission = kind.is_request() && asked.is_some();
         // Answers and retransmissions belong to the session of their request. The SEID of the
         // receiver comes second: it is 0 in an establishment, for example.
         let at = match (asked, known) {
             (Some((at, _)), _) | (None, Some(at)) => at,
-            (None, None) => self.begin((dst.ip(), seid)),
+            (None, None) => self.begin_session((dst.ip(), seid)),
         };
         if kind.is_request() {
-            self.asked.insert(question, (at, digest));
+            self.requests.insert(question, (at, digest));
         }
         if let Some(seid) = f_seid {
             self.name(at, (src.ip(), seid));
         }
         self.sessions[at].messages.push(SessionMessage {
             packet: packet.clone(),
-            octets: frame.octets.to_vec(),
+            bytes: frame.octets.to_vec(),
             src,
             dst,
-            again,
+            is_retransmission,
         });
     }
 
-    fn begin(&mut self, end: (IpAddr, Seid)) -> usize {
+    fn begin_session(&mut self, end: (IpAddr, Seid)) -> usize {
         self.sessions.push(CaptureSession::default());
         let at = self.sessions.len() - 1;
         if end.1.0 != 0 {
@@ -120,7 +120,7 @@ impl CaptureSessions {
             .flat_map(|session| session.messages);
         let mut packets: Vec<Packet> = messages
             .map(|message| Packet {
-                octets: message.octets,
+                bytes: message.bytes,
                 ..message.packet
             })
             .collect();
@@ -187,11 +187,11 @@ impl CaptureSession {
             if let Some(cause) = message.cause() {
                 _ = write!(line, "  {cause}");
             }
-            if message.again {
+            if message.is_retransmission {
                 line.push_str("  again");
             }
             let refused = message.cause().is_some_and(|cause| !cause.is_acceptance());
-            match (refused, message.again) {
+            match (refused, message.is_retransmission) {
                 (true, _) => output.line(output.paint(TextStyle::Red, line))?,
                 (false, true) => output.line(output.paint(TextStyle::Yellow, line))?,
                 (false, false) => output.line(line)?,
@@ -211,7 +211,7 @@ impl CaptureSession {
 
 impl SessionMessage {
     fn frame(&self) -> Option<Frame<'_>> {
-        Frame::decode(&self.octets).ok()
+        Frame::decode(&self.bytes).ok()
     }
 
     fn name(&self) -> String {
@@ -237,7 +237,7 @@ impl SessionMessage {
             "sequence": header.map(|header| header.sequence.get()),
             "seid": header.and_then(|header| header.seid).map(|seid| seid.to_string()),
             "cause": self.cause().map(|cause| cause.0),
-            "again": self.again,
+            "again": self.is_retransmission,
         })
     }
 }
@@ -251,9 +251,9 @@ fn arrow(name: &str, to_the_right: bool) -> String {
     }
 }
 
-fn digest(octets: &[u8]) -> u64 {
+fn digest(bytes: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
-    octets.hash(&mut hasher);
+    bytes.hash(&mut hasher);
     hasher.finish()
 }
 
@@ -263,8 +263,8 @@ pub(super) fn f_seid(frame: &Frame<'_>) -> Option<Seid> {
         .tlvs()
         .flatten()
         .find(|tlv| tlv.ie == IeType::F_SEID)?;
-    let octets = found.value.get(1..9)?.first_chunk()?;
-    Some(Seid(u64::from_be_bytes(*octets)))
+    let bytes = found.value.get(1..9)?.first_chunk()?;
+    Some(Seid(u64::from_be_bytes(*bytes)))
 }
 
 #[cfg(test)]
@@ -272,7 +272,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_arrows_are_of_one_width() {
+    fn both_arrows_have_one_width() {
         let name = "Session Establishment Response";
         assert_eq!(arrow(name, true).len(), arrow(name, false).len());
     }

@@ -1,14 +1,20 @@
+//! Unit tests of dictionary files.
+
 use strowger_pfcp::IeType;
 use strowger_pfcp::vendor::Dictionary;
 
-use super::add;
+use super::parse_into;
 
 /// Returns the line, column and reason for which a text is refused.
 fn refused(text: &str) -> String {
-    let problem = add(text, &mut Dictionary::new()).expect_err("it is wrong");
-    let told = format!("{:?}", problem.said(text, "acme.toml"));
-    let told = told.split("acme.toml").nth(1).unwrap_or(&told).to_owned();
-    told.split("\\n").next().unwrap_or_default().to_owned()
+    let problem = parse_into(text, &mut Dictionary::new()).expect_err("it is wrong");
+    let message = format!("{:?}", problem.to_failure_without_hint(text, "acme.toml"));
+    let message = message
+        .split("acme.toml")
+        .nth(1)
+        .unwrap_or(&message)
+        .to_owned();
+    message.split("\\n").next().unwrap_or_default().to_owned()
 }
 
 /// Returns a vendor with one element whose fields are `fields`.
@@ -20,7 +26,7 @@ fn with_fields(fields: &str) -> String {
 }
 
 #[test]
-fn a_file_describes_vendors_elements_fields_and_values() {
+fn file_describes_vendors_elements_fields_and_values() {
     let text = r#"
         [[vendor]]
         enterprise = 35818
@@ -47,7 +53,7 @@ fn a_file_describes_vendors_elements_fields_and_values() {
         group = true
     "#;
     let mut dictionary = Dictionary::new();
-    add(text, &mut dictionary).expect("a dictionary");
+    parse_into(text, &mut dictionary).expect("a dictionary");
     assert_eq!(dictionary.vendor(35_818), Some("Acme"));
     let slice = dictionary.row(35_818, IeType(0x8001)).expect("a row");
     assert_eq!((slice.name(), slice.layout().len()), ("Acme Slice", 9));
@@ -59,13 +65,16 @@ fn a_file_describes_vendors_elements_fields_and_values() {
 
 fn all_are_refused(cases: &[(&str, &str)]) {
     for (text, expected) in cases {
-        let told = refused(text);
-        assert!(told.starts_with(expected), "{told}\n{expected}\n{text}");
+        let message = refused(text);
+        assert!(
+            message.starts_with(expected),
+            "{message}\n{expected}\n{text}"
+        );
     }
 }
 
 #[test]
-fn a_field_that_cannot_be_is_told_with_its_line() {
+fn invalid_field_is_refused_with_its_line() {
     let name = |name: &str| with_fields(&format!("{{ name = \"{name}\", kind = \"u8\" }}"));
     all_are_refused(&[
         (&with_fields(""), ":3:1: a row has 1 to 64 fields"),
@@ -126,7 +135,7 @@ fn a_field_that_cannot_be_is_told_with_its_line() {
 }
 
 #[test]
-fn a_vendor_or_element_that_cannot_be_is_told_with_its_line() {
+fn invalid_vendor_or_element_is_refused_with_its_line() {
     all_are_refused(&[
         ("x = 1", ":1:1: unknown field `x`"),
         (
@@ -152,7 +161,7 @@ fn a_vendor_or_element_that_cannot_be_is_told_with_its_line() {
 }
 
 #[test]
-fn a_type_or_a_name_stands_once_for_a_vendor() {
+fn repeated_type_or_name_of_a_vendor_is_refused() {
     let vendor = |enterprise: u16, number: u16, name: &str| {
         format!(
             "[[vendor]]\nenterprise = {enterprise}\n[[vendor.element]]\ntype = {number}\n\
@@ -160,17 +169,20 @@ fn a_type_or_a_name_stands_once_for_a_vendor() {
         )
     };
     let mut dictionary = Dictionary::new();
-    add(&vendor(9, 40_000, "A"), &mut dictionary).expect("the first");
-    add(&vendor(10, 40_000, "A"), &mut dictionary).expect("another vendor's");
+    parse_into(&vendor(9, 40_000, "A"), &mut dictionary).expect("the first");
+    parse_into(&vendor(10, 40_000, "A"), &mut dictionary).expect("another vendor's");
     for again in [vendor(9, 40_000, "B"), vendor(9, 40_001, "A")] {
-        let problem = add(&again, &mut dictionary).expect_err("it is there");
-        let told = format!("{:?}", problem.said(&again, "acme.toml"));
-        assert!(told.contains("acme.toml:3:1: type 40000 is"), "{told}");
+        let problem = parse_into(&again, &mut dictionary).expect_err("it exists");
+        let message = format!("{:?}", problem.to_failure_without_hint(&again, "acme.toml"));
+        assert!(
+            message.contains("acme.toml:3:1: type 40000 is"),
+            "{message}"
+        );
     }
 }
 
 #[test]
-fn hostile_texts_are_refused_without_harm() {
+fn hostile_texts_never_panic() {
     let deep = format!("a = {}{}", "[".repeat(100_000), "]".repeat(100_000));
     let dotted = format!("{}a = 1", "a.".repeat(50_000));
     let rows: String = (0..4097)
@@ -192,6 +204,6 @@ fn hostile_texts_are_refused_without_harm() {
     ));
     let control = "[[vendor]]\nenterprise = 9\nname = \"a\\u001b[31m\"".to_owned();
     for text in [deep, dotted, many, wide, long, control, "\u{0}".to_owned()] {
-        add(&text, &mut Dictionary::new()).expect_err("it is refused");
+        parse_into(&text, &mut Dictionary::new()).expect_err("it is refused");
     }
 }

@@ -23,7 +23,7 @@ pub(super) struct SideMessages {
 pub(super) struct AlignedMessage {
     /// The frame that contains it.
     pub(super) number: u64,
-    pub(super) octets: Vec<u8>,
+    pub(super) bytes: Vec<u8>,
     key: MessageKey,
 }
 
@@ -64,13 +64,13 @@ impl SideMessages {
             if packet.quoted || !packet.ends.is_none_or(is_pfcp) {
                 continue;
             }
-            for frame in frames(&packet.octets) {
-                let (message_type, octets, header) = match &frame {
+            for frame in frames(&packet.bytes) {
+                let (message_type, bytes, header) = match &frame {
                     Ok(frame) => (frame.header.message_type, frame.octets, Some(frame.header)),
                     // The rest of the datagram cannot be separated from a malformed message.
                     Err(error) => {
                         let kind = error.path().message().unwrap_or(MessageType(0));
-                        (kind, &*packet.octets, None)
+                        (kind, &*packet.bytes, None)
                     }
                 };
                 if without.contains(&message_type) {
@@ -82,7 +82,7 @@ impl SideMessages {
                 let hints = SessionHints { ends, body };
                 let sequence = header.map(|header| header.sequence);
                 // Without addresses, a retransmission cannot be recognized.
-                if ends.is_some() && !seen.told.insert((ends, message_type, octets.to_vec())) {
+                if ends.is_some() && !seen.messages.insert((ends, message_type, bytes.to_vec())) {
                     continue;
                 }
                 let seid = header.and_then(|header| header.seid);
@@ -94,7 +94,7 @@ impl SideMessages {
                 };
                 side.messages.push(AlignedMessage {
                     number: packet.number,
-                    octets: octets.to_vec(),
+                    bytes: bytes.to_vec(),
                     key: seen.key(session, message_type),
                 });
             }
@@ -113,7 +113,7 @@ struct SessionHints<'a> {
 
 impl SessionHints<'_> {
     /// Returns the SEID that the sender chose for the session.
-    fn chosen(&self) -> Option<Seid> {
+    fn sender_seid(&self) -> Option<Seid> {
         let mut elements = Tlvs::new(self.body).map_while(Result::ok);
         let f_seid = elements.find(|element| element.ie == IeType::F_SEID)?;
         FSeid::decode(f_seid.value)
@@ -130,7 +130,7 @@ struct SeenSessions {
     by_seid: HashMap<(Option<IpAddr>, Seid), usize>,
     /// Session of a request, by sender and receiver.
     by_request: HashMap<(AddressPair, MessageType, Sequence), usize>,
-    told: HashSet<(AddressPair, MessageType, Vec<u8>)>,
+    messages: HashSet<(AddressPair, MessageType, Vec<u8>)>,
     places: HashMap<(usize, MessageType), usize>,
 }
 
@@ -150,15 +150,15 @@ impl SeenSessions {
             .and_then(|asked| self.by_request.get(&(back, asked, sequence)));
         let session = match (message_type, request) {
             (_, Some(session)) => *session,
-            (MessageType::SESSION_ESTABLISHMENT_REQUEST, _) => self.next(),
+            (MessageType::SESSION_ESTABLISHMENT_REQUEST, _) => self.next_session(),
             _ => match self.by_seid.get(&(dst, seid)) {
                 Some(session) => *session,
                 // The session was established before the capture began.
-                None => self.next(),
+                None => self.next_session(),
             },
         };
         self.by_seid.insert((dst, seid), session);
-        if let Some(chosen) = hints.chosen() {
+        if let Some(chosen) = hints.sender_seid() {
             self.by_seid.insert((src, chosen), session);
         }
         if message_type.is_request() {
@@ -168,7 +168,7 @@ impl SeenSessions {
         session
     }
 
-    fn next(&mut self) -> usize {
+    fn next_session(&mut self) -> usize {
         self.sessions += 1;
         self.sessions
     }
@@ -186,7 +186,7 @@ impl SeenSessions {
 
 /// Pairs the messages of two sides: those of the left in their order, then those that only the
 /// right has.
-pub(super) fn pairs<'a>(
+pub(super) fn pair_messages<'a>(
     left: &'a SideMessages,
     right: &'a SideMessages,
 ) -> Vec<(

@@ -18,7 +18,7 @@ pub(super) fn parse(words: &[String]) -> CliResult<Ignored> {
     };
     for word in words {
         let elements = ignored.elements.clone();
-        ignored.elements = match &*plain(word) {
+        ignored.elements = match &*normalize(word) {
             "" => continue,
             "seid" | "seids" => elements.seids(),
             "time" | "times" => elements.times(),
@@ -26,22 +26,22 @@ pub(super) fn parse(words: &[String]) -> CliResult<Ignored> {
             "address" | "addresses" => elements.addresses(),
             "spare" | "sparebits" => elements.spare_bits(),
             "run" | "runs" => elements.seids().times().sequences().addresses(),
-            _ => named(word, elements, &mut ignored.messages)?,
+            _ => parse_word(word, elements, &mut ignored.messages)?,
         };
     }
     Ok(ignored)
 }
 
-fn named(word: &str, elements: Ignore, messages: &mut Vec<MessageType>) -> CliResult<Ignore> {
-    let wanted = plain(word);
+fn parse_word(word: &str, elements: Ignore, messages: &mut Vec<MessageType>) -> CliResult<Ignore> {
+    let wanted = normalize(word);
     let types = MessageType::ALL.iter();
-    let message = types.filter(|kind| plain(&kind.to_string()) == wanted);
+    let message = types.filter(|kind| normalize(&kind.to_string()) == wanted);
     let known = messages.len();
     messages.extend(message);
     if messages.len() > known {
         return Ok(elements);
     }
-    let steps = word.split('/').map(|step| element(word, step));
+    let steps = word.split('/').map(|step| find_element(word, step));
     match &*steps.collect::<CliResult<Vec<IeType>>>()? {
         [ie] => Ok(elements.ie(*ie)),
         path => Ok(elements.path(path)),
@@ -49,17 +49,17 @@ fn named(word: &str, elements: Ignore, messages: &mut Vec<MessageType>) -> CliRe
 }
 
 /// Finds an element by its number or by its name, in any spelling.
-fn element(word: &str, step: &str) -> CliResult<IeType> {
+fn find_element(word: &str, step: &str) -> CliResult<IeType> {
     if let Ok(number) = step.trim().parse() {
         return Ok(IeType(number));
     }
-    let wanted = plain(step);
+    let wanted = normalize(step);
     let all = || IeType::ALL.iter().filter_map(|ie| Some((*ie, ie.name()?)));
-    if let Some((ie, _)) = all().find(|(_, name)| plain(name) == wanted) {
+    if let Some((ie, _)) = all().find(|(_, name)| normalize(name) == wanted) {
         return Ok(ie);
     }
     let near: Vec<String> = all()
-        .filter(|(_, name)| !wanted.is_empty() && plain(name).contains(&wanted))
+        .filter(|(_, name)| !wanted.is_empty() && normalize(name).contains(&wanted))
         .take(3)
         .map(|(ie, name)| format!("{name} ({})", ie.0))
         .collect();
@@ -80,7 +80,7 @@ fn element(word: &str, step: &str) -> CliResult<IeType> {
 }
 
 /// Returns a name without the characters that people write differently.
-fn plain(name: &str) -> String {
+fn normalize(name: &str) -> String {
     name.chars()
         .filter(char::is_ascii_alphanumeric)
         .map(|letter| letter.to_ascii_lowercase())

@@ -12,10 +12,10 @@ pub(super) fn explain(message: &Value, error: &JsonError, vendors: &Dictionary) 
     };
     // The error gives names; people also look for the indices in their own JSON.
     let mut object = message;
-    let mut way = vec![name(message)];
+    let mut way = vec![element_name(message)];
     for step in path.steps() {
         object = &object["ies"][step.place];
-        way.push(format!("ies[{}] {}", step.place, name(object)));
+        way.push(format!("ies[{}] {}", step.place, element_name(object)));
     }
     let top = way.len() == 1;
     let field = &object["value"][key.as_str()];
@@ -31,18 +31,18 @@ pub(super) fn explain(message: &Value, error: &JsonError, vendors: &Dictionary) 
     format!(
         "{}: {key}: expected {}, {found}",
         way.join(" / "),
-        expected(object, key, top, vendors)
+        describe_expected(object, key, top, vendors)
     )
 }
 
-fn name(object: &Value) -> String {
+fn element_name(object: &Value) -> String {
     match &object["name"] {
         Value::String(name) => name.clone(),
         _ => format!("type {}", object["type"]),
     }
 }
 
-fn expected(object: &Value, key: &str, top: bool, vendors: &Dictionary) -> String {
+fn describe_expected(object: &Value, key: &str, top: bool, vendors: &Dictionary) -> String {
     match (key, top) {
         ("type", true) => up_to(0xff),
         ("sequence", true) => up_to(0x00ff_ffff),
@@ -52,8 +52,8 @@ fn expected(object: &Value, key: &str, top: bool, vendors: &Dictionary) -> Strin
         ("ies", _) => "an array of elements".to_owned(),
         ("value", _) => "an object of fields".to_owned(),
         ("hex" | "tail" | "spare", false) => HEX.to_owned(),
-        _ => kind(object, key, vendors)
-            .and_then(field)
+        _ => field_kind(object, key, vendors)
+            .and_then(describe_field)
             .unwrap_or_else(|| "a value".to_owned()),
     }
 }
@@ -61,7 +61,7 @@ fn expected(object: &Value, key: &str, top: bool, vendors: &Dictionary) -> Strin
 const HEX: &str = "hex digits, two per byte";
 
 /// Finds the kind of field that a key of an element denotes.
-fn kind(object: &Value, key: &str, vendors: &Dictionary) -> Option<FieldKind> {
+fn field_kind(object: &Value, key: &str, vendors: &Dictionary) -> Option<FieldKind> {
     let ie = IeType(u16::try_from(object["type"].as_u64()?).ok()?);
     if let Some(enterprise) = object["enterprise"].as_u64() {
         let row = vendors.row(u16::try_from(enterprise).ok()?, ie)?;
@@ -79,7 +79,7 @@ fn kind(object: &Value, key: &str, vendors: &Dictionary) -> Option<FieldKind> {
 }
 
 /// Describes the values of a field.
-fn field(kind: FieldKind) -> Option<String> {
+fn describe_field(kind: FieldKind) -> Option<String> {
     Some(match kind {
         FieldKind::Bits { width: 1, .. } => "true or false".to_owned(),
         FieldKind::Bits { width, .. } | FieldKind::Number { width, .. } => {
@@ -94,7 +94,9 @@ fn field(kind: FieldKind) -> Option<String> {
         FieldKind::Ipv6 => "text with an IPv6 address".to_owned(),
         FieldKind::Mac => "text with a MAC address such as 00:00:5e:00:53:01".to_owned(),
         FieldKind::Octets(_) => HEX.to_owned(),
-        FieldKind::List(each, _) => format!("an array, each of it {}", field(each.kind())?),
+        FieldKind::List(each, _) => {
+            format!("an array, each of it {}", describe_field(each.kind())?)
+        }
         FieldKind::Digits(_) => "text of decimal digits".to_owned(),
         FieldKind::Text(_) | FieldKind::Labels(_) => {
             "text, or an object {\"hex\": \"...\"}".to_owned()
@@ -120,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn field_deep_inside_is_named_with_what_it_holds() {
+    fn nested_field_is_named_with_its_value() {
         let message = json!({
             "type": 50, "name": "Session Establishment Request", "seid": 0, "sequence": 1,
             "ies": [{ "type": 1, "name": "Create PDR", "ies": [
@@ -139,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_said_to_be() {
+    fn missing_fields_are_named() {
         let text = wrong(&json!({ "type": 1, "name": "Heartbeat Request", "ies": [] }));
         let wanted = "sequence: expected a number up to 16777215, missing";
         assert_eq!(text, format!("Heartbeat Request: {wanted}"));
@@ -151,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_and_addresses_are_told_apart_from_numbers() {
+    fn flags_and_addresses_are_distinguished_from_numbers() {
         let cause = |value: Value| {
             wrong(&json!({ "type": 2, "sequence": 1, "ies": [{ "type": 57, "value": value }] }))
         };

@@ -37,13 +37,13 @@ pub(super) fn svg(stats: &LoadStats, title: &str) -> String {
          <rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"#ffffff\"/>\n\
          <text class=\"title\" x=\"{}\" y=\"28\">{}</text>\n",
         MARGIN[0],
-        escaped(title),
+        escape(title),
     );
     let mut level = low;
     while level <= high {
         let (at, text) = (
             y(10f64.powf(level)),
-            latency::text(whole(10f64.powf(level))),
+            latency::format_micros(whole(10f64.powf(level))),
         );
         _ = writeln!(
             svg,
@@ -100,6 +100,6 @@ fn whole(micros: f64) -> u64 {
     micros.round() as u64
 }
 
-fn escaped(text: &str) -> String {
+fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;")
 }

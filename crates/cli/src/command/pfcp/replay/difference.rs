@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_row_is_a_reason() {
+    fn every_row_parses_as_a_reason() {
         let rows = REASONS
             .lines()
             .filter(|line| !line.starts_with('#') && !line.is_empty());
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn other_cause_of_the_same_kind_is_no_difference() {
+    fn other_cause_of_the_same_class_is_no_difference() {
         let step = PlannedRequest::sample(MessageType::SESSION_DELETION_REQUEST);
         let between = |a, b| Difference::of(&step, Some(Cause(a)), Some(Cause(b)));
         assert_eq!(between(65, 72), None);

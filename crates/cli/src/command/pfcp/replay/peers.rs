@@ -139,14 +139,14 @@ impl ReplayPeer {
             if !left.is_zero() {
                 self.socket.set_read_timeout(Some(left))?;
             }
-            let octets = match self.socket.recv(buffer) {
+            let bytes = match self.socket.recv(buffer) {
                 Ok(length) => &buffer[..length],
                 // Stopping and continuing the process interrupts a wait that has a timeout.
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) if is_silence(&error) => return Ok(None),
                 Err(error) => return Err(error),
             };
-            for frame in frames(octets).map_while(Result::ok) {
+            for frame in frames(bytes).map_while(Result::ok) {
                 if request.is_some_and(|request| answers(frame.header, request)) {
                     return Ok(Some(frame.body.to_vec()));
                 }
@@ -161,12 +161,12 @@ impl ReplayPeer {
             return Ok(());
         }
         let header = Header::node(MessageType::HEARTBEAT_RESPONSE, request.sequence);
-        let mut octets = Vec::with_capacity(16);
-        header.encode(8, &mut octets).expect("8 octets fit");
-        octets.extend_from_slice(&[0, 96, 0, 4]);
-        octets.extend_from_slice(&self.recovery);
+        let mut bytes = Vec::with_capacity(16);
+        header.encode(8, &mut bytes).expect("8 bytes fit");
+        bytes.extend_from_slice(&[0, 96, 0, 4]);
+        bytes.extend_from_slice(&self.recovery);
         self.socket.set_nonblocking(false)?;
-        self.socket.send(&octets).map(drop)
+        self.socket.send(&bytes).map(drop)
     }
 }
 
@@ -178,14 +178,14 @@ fn loopback(captured: IpAddr) -> Ipv4Addr {
     {
         return address;
     }
-    let octets = match captured {
+    let bytes = match captured {
         IpAddr::V4(address) => address.octets().to_vec(),
         IpAddr::V6(address) => address.octets().to_vec(),
     };
-    let (network, host) = octets.split_at(octets.len() - 2);
-    let folded = network.iter().fold(0, |sum: u8, octet| {
-        sum.wrapping_mul(31).wrapping_add(*octet)
-    });
+    let (network, host) = bytes.split_at(bytes.len() - 2);
+    let folded = network
+        .iter()
+        .fold(0, |sum: u8, byte| sum.wrapping_mul(31).wrapping_add(*byte));
     // Nodes use 127.0.x.y.
     Ipv4Addr::new(127, folded.max(1), host[0], host[1])
 }

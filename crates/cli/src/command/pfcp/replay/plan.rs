@@ -67,7 +67,7 @@ impl ReplayPlan {
             let (Some(ends), false) = (packet.ends, packet.quoted) else {
                 continue;
             };
-            for frame in frames(&packet.octets).map_while(Result::ok) {
+            for frame in frames(&packet.bytes).map_while(Result::ok) {
                 plan.message(packet.number, ends, frame.header, frame.body, &mut open);
             }
         }
@@ -163,11 +163,11 @@ impl ReplayPlan {
 impl PlannedRequest {
     /// Returns a request without context.
     pub(super) fn sample(kind: MessageType) -> Self {
-        let nobody = IpAddr::from([0, 0, 0, 0]);
+        let unspecified = IpAddr::from([0, 0, 0, 0]);
         Self {
             frame: 1,
-            from: nobody,
-            to: nobody,
+            from: unspecified,
+            to: unspecified,
             header: Header::session(kind, Seid(1), Sequence::new(1)),
             body: Vec::new(),
             repeats: None,
@@ -187,15 +187,15 @@ mod tests {
     const UPF: &str = "10.0.0.2:8805";
 
     fn packet(number: u64, ends: (&str, &str), header: Header, body: &[u8]) -> Packet {
-        let mut octets = Vec::new();
-        header.encode(body.len(), &mut octets).expect("short");
-        octets.extend_from_slice(body);
+        let mut bytes = Vec::new();
+        header.encode(body.len(), &mut bytes).expect("short");
+        bytes.extend_from_slice(body);
         Packet {
             number,
             time: Some(Duration::ZERO),
             ends: Some((ends.0.parse().unwrap(), ends.1.parse().unwrap())),
             quoted: false,
-            octets,
+            bytes,
         }
     }
 

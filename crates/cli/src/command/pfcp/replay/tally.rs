@@ -35,7 +35,7 @@ impl RequestOutcome {
         };
         let cause = answer::cause(&answer.body);
         let captured = step.captured;
-        let difference = captured.and_then(|there| Difference::of(step, there.cause, cause));
+        let difference = captured.and_then(|answer| Difference::of(step, answer.cause, cause));
         Self {
             took: Some(answer.took),
             cause,
@@ -70,7 +70,7 @@ struct RequestCounts {
     /// Answers that agree with the captured ones.
     agreed: u64,
     /// Requests without a captured answer.
-    unanswered_there: u64,
+    unanswered_in_capture: u64,
 }
 
 impl ReplayTally {
@@ -80,7 +80,7 @@ impl ReplayTally {
         kind.accepted += u64::from(outcome.is_accepted());
         if let Some(took) = outcome.took {
             kind.answered += 1;
-            kind.unanswered_there += u64::from(step.captured.is_none());
+            kind.unanswered_in_capture += u64::from(step.captured.is_none());
             let agreed = step.captured.is_some() && outcome.difference.is_none();
             kind.agreed += u64::from(agreed);
             self.latency.record(took);
@@ -107,7 +107,7 @@ impl ReplayTally {
     }
 
     /// Counts the differences by the reason that excuses them.
-    pub(super) fn excused(&self) -> Vec<(Reason, u64)> {
+    pub(super) fn count_excused(&self) -> Vec<(Reason, u64)> {
         let mut counted: Vec<(Reason, u64)> = Vec::new();
         for reason in self
             .differences
@@ -138,7 +138,7 @@ impl ReplayTally {
                 kind.answered,
                 kind.accepted,
                 kind.agreed,
-                kind.unanswered_there,
+                kind.unanswered_in_capture,
             ];
             let counts = counts.into_iter().map(|count| count.to_string());
             table.row(std::iter::once(message.to_string()).chain(counts));
@@ -182,7 +182,7 @@ impl ReplayTally {
             "accepted": self.total(|kind| kind.accepted),
             "lost": self.lost(),
             "agreed": self.total(|kind| kind.agreed),
-            "unanswered_there": self.total(|kind| kind.unanswered_there),
+            "unanswered_there": self.total(|kind| kind.unanswered_in_capture),
             "excused": self.differences.len() - self.unexplained(),
             "different": self.unexplained(),
             "left_out": self.left_out,

@@ -1,4 +1,4 @@
-//! Commands that are waited for, and commands that are not.
+//! Commands that run to their end, and commands in the background.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
@@ -7,23 +7,23 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::place::Place;
+use super::workspace::Workspace;
 
 /// The time after which a command counts as hung.
-const GUARD: Duration = Duration::from_secs(120);
+const HANG_GUARD: Duration = Duration::from_secs(120);
 
 /// The exit code and the output of a command.
 #[derive(Debug)]
-pub(super) struct Ended {
-    /// None if it was killed.
+pub(super) struct CommandResult {
+    /// `None` if the command was killed.
     pub(super) code: Option<i32>,
     pub(super) out: String,
     pub(super) err: String,
 }
 
-impl Ended {
+impl CommandResult {
     /// Describes an end that differs from the expected exit code.
-    pub(super) fn told(&self, command: &str, wanted: i32) -> String {
+    pub(super) fn describe(&self, command: &str, wanted: i32) -> String {
         let code = self
             .code
             .map_or_else(|| "a signal".to_owned(), |code| code.to_string());
@@ -36,51 +36,55 @@ impl Ended {
     }
 }
 
-/// Runs a command to its end, with nothing to read.
-pub(super) fn run(place: &Place, prelude: &str, command: &str) -> Ended {
-    match Background::start(place, prelude, command, None) {
+/// Runs a command to its end, with empty standard input.
+pub(super) fn run(workspace: &Workspace, prelude: &str, command: &str) -> CommandResult {
+    match Background::start(workspace, prelude, command, None) {
         Ok(job) => job.finished(),
         Err(ended) => ended,
     }
 }
 
-/// A command that runs.
+/// A command that runs in the background.
 pub(super) struct Background {
     pub(super) command: String,
-    child: Group,
+    child: ProcessGroup,
     out: JoinHandle<String>,
     err: JoinHandle<String>,
     is_over: Receiver<()>,
 }
 
 impl Background {
-    /// Starts a command, and waits until a line that it prints has a text in it.
+    /// Starts a command, and waits until it prints a line that contains a text.
     ///
     /// # Errors
-    /// It ended before that.
+    /// Returns the result of the command if it ended before that.
     pub(super) fn start(
-        place: &Place,
+        workspace: &Workspace,
         prelude: &str,
         command: &str,
         until: Option<&str>,
-    ) -> Result<Self, Ended> {
-        // What is ended by a signal takes the place of the shell, whose end it would be else.
+    ) -> Result<Self, CommandResult> {
+        // Replace the shell, which would otherwise receive the signals instead of the command.
         let script = match until {
             Some(_) => format!("exec {command}"),
             None => format!("{prelude}{command}"),
         };
-        Self::spawn(&mut place.shell(&script), command, until)
+        Self::spawn(&mut workspace.shell(&script), command, until)
     }
 
-    fn spawn(shell: &mut Command, command: &str, until: Option<&str>) -> Result<Self, Ended> {
+    fn spawn(
+        shell: &mut Command,
+        command: &str,
+        until: Option<&str>,
+    ) -> Result<Self, CommandResult> {
         let shell = shell.stdin(Stdio::null()).stdout(Stdio::piped());
-        // A group of its own is ended as a whole.
+        // A process group of its own can be killed as a whole.
         let mut child = shell
             .stderr(Stdio::piped())
             .process_group(0)
             .spawn()
-            .map(Group)
-            .expect("there is sh");
+            .map(ProcessGroup)
+            .expect("sh is installed");
         let (printed, seen) = mpsc::channel();
         let (over, is_over) = mpsc::channel();
         let stdout = child.0.stdout.take().expect("piped");
@@ -92,7 +96,7 @@ impl Background {
             while lines.read_until(b'\n', &mut all).unwrap_or(0) > 0 {
                 let is_there = |until: &String| String::from_utf8_lossy(&all).contains(until);
                 if until.as_ref().is_some_and(is_there) {
-                    // Nobody waits any more if it is not the first time.
+                    // The receiver is gone after the first match.
                     let _ = printed.send(());
                 }
             }
@@ -102,7 +106,7 @@ impl Background {
         let mut stderr = child.0.stderr.take().expect("piped");
         let err = thread::spawn(move || {
             let mut all = Vec::new();
-            // What came until an error is shown.
+            // Output read before an error is still shown.
             let _ = stderr.read_to_end(&mut all);
             String::from_utf8_lossy(&all).into_owned()
         });
@@ -114,28 +118,28 @@ impl Background {
             err,
             is_over,
         };
-        if waits && seen.recv_timeout(GUARD).is_err() {
+        if waits && seen.recv_timeout(HANG_GUARD).is_err() {
             return Err(job.finished());
         }
         Ok(job)
     }
 
-    /// Ends it as ctrl-c does.
-    pub(super) fn stop(self) -> Ended {
+    /// Stops the command with SIGTERM.
+    pub(super) fn stop(self) -> CommandResult {
         self.signal("TERM");
         self.finished()
     }
 
-    /// Waits for its end, or kills it.
-    pub(super) fn finished(mut self) -> Ended {
-        if self.is_over.recv_timeout(GUARD) == Err(mpsc::RecvTimeoutError::Timeout) {
+    /// Waits for the exit of the command, or kills it after the time limit.
+    pub(super) fn finished(mut self) -> CommandResult {
+        if self.is_over.recv_timeout(HANG_GUARD) == Err(mpsc::RecvTimeoutError::Timeout) {
             self.signal("KILL");
         }
         let status = self.child.0.wait().expect("it ends");
         let out = self.out.join().expect("it reads");
         let err = self.err.join().expect("it reads");
         let code = status.code().filter(|_| status.signal().is_none());
-        Ended { code, out, err }
+        CommandResult { code, out, err }
     }
 
     fn signal(&self, name: &str) {
@@ -144,20 +148,20 @@ impl Background {
 }
 
 /// The leader of a process group, which is killed with it when dropped.
-struct Group(Child);
+struct ProcessGroup(Child);
 
-impl Group {
+impl ProcessGroup {
     fn signal(&self, name: &str) {
         let group = format!("-{}", self.0.id());
         let mut kill = Command::new("kill");
-        // It may be over already.
+        // The process may have exited already.
         let _ = kill.args([&format!("-{name}"), "--", &group]).status();
     }
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
-        // A group whose leader has been waited for may be that of others.
+        // Once the leader is reaped, its group id may belong to another group.
         if matches!(self.0.try_wait(), Ok(None)) {
             self.signal("KILL");
             let _ = self.0.wait();

@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use serde_json::{Value, json};
 use strowger_pfcp::Seid;
 
-use crate::compose::{elements, elements_in_words};
-use crate::control::{ControlArgs, block_on, failed};
+use crate::compose::{elements, elements_as_text};
+use crate::control::{ControlArgs, block_on, client_failure};
 use crate::exit::{CliResult, Failure};
 use crate::output::{Output, Table, TextStyle};
 
@@ -28,16 +28,16 @@ Examples:
 #[command(after_help = SESSIONS)]
 pub(crate) struct SessionArgs {
     /// Show the current rules of the session with this SEID of the node.
-    #[arg(value_name = "SEID", value_parser = number)]
+    #[arg(value_name = "SEID", value_parser = parse_number)]
     session: Option<u64>,
     /// List only the session with this SEID of the node, such as 42 or 0x2a.
-    #[arg(long, value_parser = number)]
+    #[arg(long, value_parser = parse_number)]
     seid: Option<u64>,
     /// List only sessions of the UE with this address.
     #[arg(long, value_name = "IP")]
     ue: Option<IpAddr>,
     /// List only sessions with this TEID, such as 16 or 0x10.
-    #[arg(long, value_parser = number)]
+    #[arg(long, value_parser = parse_number)]
     teid: Option<u64>,
     /// List only sessions of the peer at this address.
     #[arg(long, value_name = "IP")]
@@ -66,7 +66,7 @@ pub(crate) struct AssociationArgs {
 }
 
 /// Parses a number, decimal or with `0x`.
-fn number(text: &str) -> Result<u64, String> {
+fn parse_number(text: &str) -> Result<u64, String> {
     let number = match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16),
         None => text.parse(),
@@ -75,9 +75,9 @@ fn number(text: &str) -> Result<u64, String> {
 }
 
 /// Prints the merged rules of one session.
-fn merged(args: &SessionArgs, seid: u64, output: &mut Output) -> CliResult {
+fn print_rules(args: &SessionArgs, seid: u64, output: &mut Output) -> CliResult {
     let mut found = false;
-    each(
+    for_each_row(
         &args.control,
         "pfcp.rules",
         json!({ "seid": seid }),
@@ -87,16 +87,16 @@ fn merged(args: &SessionArgs, seid: u64, output: &mut Output) -> CliResult {
                 return Ok(());
             }
             found = true;
-            let rules = octets(row["rules"].as_str().unwrap_or_default());
+            let rules = parse_hex(row["rules"].as_str().unwrap_or_default());
             if args.json {
                 let (peer_seid, rules) = (&row["peer_seid"], elements(Seid(seid), &rules));
                 return output
                     .json(&json!({ "seid": seid, "peer_seid": peer_seid, "rules": rules }));
             }
-            let peer_seid = hex(&row["peer_seid"]);
+            let peer_seid = format_hex(&row["peer_seid"]);
             let head = format!("session {seid:#x}, {peer_seid} at its peer");
             output.line(output.paint(TextStyle::Faint, head))?;
-            output.line(elements_in_words(Seid(seid), &rules))
+            output.line(elements_as_text(Seid(seid), &rules))
         },
     )?;
     if found {
@@ -106,14 +106,14 @@ fn merged(args: &SessionArgs, seid: u64, output: &mut Output) -> CliResult {
 }
 
 /// Parses hexadecimal digits.
-fn octets(digits: &str) -> Vec<u8> {
-    let octet = |at| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
-    (0..digits.len()).step_by(2).map_while(octet).collect()
+fn parse_hex(digits: &str) -> Vec<u8> {
+    let byte = |at| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
+    (0..digits.len()).step_by(2).map_while(byte).collect()
 }
 
 pub(crate) fn sessions(args: &SessionArgs, output: &mut Output) -> CliResult {
     if let Some(seid) = args.session {
-        return merged(args, seid, output);
+        return print_rules(args, seid, output);
     }
     let wanted = json!({
         "seid": args.seid,
@@ -131,20 +131,24 @@ pub(crate) fn sessions(args: &SessionArgs, output: &mut Output) -> CliResult {
         "rules",
         "actor",
     ]);
-    let count = each(&args.control, "pfcp.sessions", wanted, |row| {
+    let count = for_each_row(&args.control, "pfcp.sessions", wanted, |row| {
         if args.json {
             return output.json(&row);
         }
         table.row([
-            hex(&row["seid"]),
-            hex(&row["peer_seid"]),
-            text(&row["peer"]),
-            list(&row["ue_addresses"], text),
-            list(&row["teids"], |teid| {
-                format!("{}@{}", hex(&teid["teid"]), text(&teid["address"]))
+            format_hex(&row["seid"]),
+            format_hex(&row["peer_seid"]),
+            format_value(&row["peer"]),
+            format_list(&row["ue_addresses"], format_value),
+            format_list(&row["teids"], |teid| {
+                format!(
+                    "{}@{}",
+                    format_hex(&teid["teid"]),
+                    format_value(&teid["address"])
+                )
             }),
-            rules(&row),
-            text(&row["path"]),
+            count_rules(&row),
+            format_value(&row["path"]),
         ]);
         Ok(())
     })?;
@@ -152,14 +156,14 @@ pub(crate) fn sessions(args: &SessionArgs, output: &mut Output) -> CliResult {
         return Ok(());
     }
     table.print(output)?;
-    end(count, "sessions", output)
+    print_count(count, "sessions", output)
 }
 
 pub(crate) fn associations(args: &AssociationArgs, output: &mut Output) -> CliResult {
     let peer = args.peer.map(|peer| peer.to_string());
     let mut table = Table::new(["Node ID", "peer", "sessions", "actor"]);
     let mut count = 0;
-    each(&args.control, "pfcp.associations", Value::Null, |row| {
+    for_each_row(&args.control, "pfcp.associations", Value::Null, |row| {
         let address = row["peer"].as_str().and_then(|peer| peer.rsplit_once(':'));
         let host = address
             .map_or("", |(host, _)| host)
@@ -171,7 +175,7 @@ pub(crate) fn associations(args: &AssociationArgs, output: &mut Output) -> CliRe
         if args.json {
             return output.json(&row);
         }
-        let cells = ["node", "peer", "sessions", "path"].map(|key| text(&row[key]));
+        let cells = ["node", "peer", "sessions", "path"].map(|key| format_value(&row[key]));
         table.row(cells);
         Ok(())
     })?;
@@ -179,11 +183,11 @@ pub(crate) fn associations(args: &AssociationArgs, output: &mut Output) -> CliRe
         return Ok(());
     }
     table.print(output)?;
-    end(count, "associations", output)
+    print_count(count, "associations", output)
 }
 
 /// Calls a method of a node and takes each row as it arrives.
-pub(super) fn each(
+pub(super) fn for_each_row(
     control: &ControlArgs,
     method: &str,
     wanted: Value,
@@ -192,9 +196,9 @@ pub(super) fn each(
     block_on(async {
         let mut client = control.connect().await?;
         let rows = client.rows(method, wanted).await;
-        let mut rows = rows.map_err(|error| failed(&error))?;
+        let mut rows = rows.map_err(|error| client_failure(&error))?;
         let mut count = 0;
-        while let Some(row) = rows.next().await.map_err(|error| failed(&error))? {
+        while let Some(row) = rows.next().await.map_err(|error| client_failure(&error))? {
             count += 1;
             take(row)?;
         }
@@ -202,17 +206,17 @@ pub(super) fn each(
     })
 }
 
-fn end(count: u64, what: &str, output: &mut Output) -> CliResult {
+fn print_count(count: u64, what: &str, output: &mut Output) -> CliResult {
     output.line(output.paint(TextStyle::Faint, format!("{count} {what}")))
 }
 
-fn hex(value: &Value) -> String {
+fn format_hex(value: &Value) -> String {
     value
         .as_u64()
         .map_or_else(|| "-".to_owned(), |number| format!("{number:#x}"))
 }
 
-fn text(value: &Value) -> String {
+fn format_value(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
         Value::String(text) => text.clone(),
@@ -220,7 +224,7 @@ fn text(value: &Value) -> String {
     }
 }
 
-fn list(value: &Value, write: impl Fn(&Value) -> String) -> String {
+fn format_list(value: &Value, write: impl Fn(&Value) -> String) -> String {
     match value.as_array() {
         Some(values) if !values.is_empty() => {
             values.iter().map(write).collect::<Vec<_>>().join(" ")
@@ -230,7 +234,7 @@ fn list(value: &Value, write: impl Fn(&Value) -> String) -> String {
 }
 
 /// Counts the rules of each kind.
-fn rules(row: &Value) -> String {
+fn count_rules(row: &Value) -> String {
     let kinds = [
         ("pdrs", "PDR"),
         ("fars", "FAR"),

@@ -1,4 +1,4 @@
-//! The end of commands that run a node when an orderly shutdown is impossible: nobody reads their
+//! Forced shutdown of commands that run a node and cannot shut down in order: nothing reads their
 //! output, so they would wait forever to print their summary.
 
 use std::io::{BufRead, BufReader, PipeReader, Write};
@@ -11,12 +11,12 @@ use crate::demo_process::send;
 use crate::guarded::Guarded;
 
 /// A command that cannot print anything after its first line; killed when dropped.
-struct Stuck {
+struct BlockedProcess {
     child: Guarded,
     _reader: BufReader<PipeReader>,
 }
 
-impl Stuck {
+impl BlockedProcess {
     fn start(args: &[&str]) -> Self {
         let (reader, mut writer) = std::io::pipe().expect("there is room");
         let mut command = Command::new(env!("CARGO_BIN_EXE_strowger"));
@@ -28,7 +28,7 @@ impl Stuck {
         let child = Guarded::spawn(&mut command);
         drop(command);
         let mut reader = BufReader::new(reader);
-        reader.read_line(&mut String::new()).expect("it is there");
+        reader.read_line(&mut String::new()).expect("it exists");
         let (filled, fills) = mpsc::channel();
         // It blocks in a write until the reader is gone.
         thread::spawn(move || {
@@ -60,21 +60,21 @@ const DEMO: [&str; 6] = ["demo", "--json", "--port", "0", "--rate", "10"];
 const SERVE: [&str; 5] = ["pfcp", "serve", "--json", "--listen", "127.0.0.1:0"];
 
 /// Starts a command with a control socket of its own, if it has one.
-fn stuck(args: &[&str], program: impl FnOnce(Stuck)) {
-    let folder = tempfile::tempdir().expect("a folder of our own");
+fn with_blocked(args: &[&str], program: impl FnOnce(BlockedProcess)) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let socket = folder.path().join("control.sock");
     let mut args = args.to_vec();
     if args.first() == Some(&"demo") {
         args.extend(["--control", socket.to_str().expect("text")]);
     }
-    program(Stuck::start(&args));
+    program(BlockedProcess::start(&args));
 }
 
 #[test]
-fn a_second_signal_ends_whatever_runs_a_node_at_once() {
+fn second_signal_ends_every_node_command_at_once() {
     for args in [&DEMO[..], &SERVE] {
         for (signal, status) in [("TERM", 143), ("INT", 130)] {
-            stuck(args, |command| {
+            with_blocked(args, |command| {
                 send(signal, &command.child);
                 // The first signal must be delivered before the second one: the system merges two
                 // pending ones.
@@ -90,13 +90,13 @@ fn a_second_signal_ends_whatever_runs_a_node_at_once() {
 }
 
 #[test]
-fn an_end_that_is_not_ordered_in_its_time_is_one_by_force() {
+fn overdue_shutdown_is_forced() {
     // The time limit of the actors, the two seconds of grace, and the same again for a busy
     // machine.
     thread::scope(|scope| {
         for (args, within) in [(&DEMO[..], 34), (&SERVE, 14)] {
             scope.spawn(move || {
-                stuck(args, |command| {
+                with_blocked(args, |command| {
                     send("TERM", &command.child);
                     let (code, took, said) = command.ended();
                     assert_eq!(code, Some(1), "{args:?}: {said}");

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::{kind, text};
+use super::{format_value, type_name};
 use crate::exit::CliResult;
 use crate::output::{Output, TextStyle};
 
@@ -22,8 +22,8 @@ pub(super) fn print(rows: &[Value], output: &mut Output) -> CliResult {
     }
     let tree = Tree { children };
     for top in tops {
-        output.line(label(top, path(top), output))?;
-        tree.below(top, "", output)?;
+        output.line(node_label(top, path(top), output))?;
+        tree.print_children(top, "", output)?;
     }
     Ok(())
 }
@@ -33,7 +33,7 @@ struct Tree<'a> {
 }
 
 impl Tree<'_> {
-    fn below(&self, row: &Value, indent: &str, output: &mut Output) -> CliResult {
+    fn print_children(&self, row: &Value, indent: &str, output: &mut Output) -> CliResult {
         let shown = self.children.get(path(row)).map_or(&[][..], Vec::as_slice);
         let all = row["children"].as_u64().unwrap_or(0);
         let hidden = all.saturating_sub(shown.len() as u64);
@@ -45,9 +45,9 @@ impl Tree<'_> {
                 ("├─ ", "│  ")
             };
             let key = path(child).rsplit('/').next().unwrap_or_default();
-            let label = label(child, key, output);
+            let label = node_label(child, key, output);
             output.line(format!("{indent}{branch}{label}"))?;
-            self.below(child, &format!("{indent}{below}"), output)?;
+            self.print_children(child, &format!("{indent}{below}"), output)?;
         }
         if hidden > 0 {
             let more = output.paint(TextStyle::Faint, format!("{hidden} more"));
@@ -57,13 +57,13 @@ impl Tree<'_> {
     }
 }
 
-/// Formats the name of an actor, and what is worth knowing at a glance.
-fn label(row: &Value, name: &str, output: &Output) -> String {
+/// Formats the name of an actor with its most important stats.
+fn node_label(row: &Value, name: &str, output: &Output) -> String {
     let mut label = output.paint(TextStyle::Bold, name);
-    label.push_str(&output.paint(TextStyle::Faint, format!("  {}", kind(row))));
+    label.push_str(&output.paint(TextStyle::Faint, format!("  {}", type_name(row))));
     let number = |key: &str| row[key].as_u64().unwrap_or(0);
     if row["state"] != "running" {
-        let state = output.paint(TextStyle::Red, text(&row["state"]));
+        let state = output.paint(TextStyle::Red, format_value(&row["state"]));
         label.push_str(&format!("  {state}"));
     }
     if number("depth") > 0 {

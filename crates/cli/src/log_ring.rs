@@ -19,18 +19,18 @@ use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context as LayerContext, Layer};
 
-/// Returns the logbook of this process.
-pub(crate) fn book() -> &'static Logbook {
-    static BOOK: OnceLock<Logbook> = OnceLock::new();
-    BOOK.get_or_init(Logbook::default)
+/// Returns the log ring of this process.
+pub(crate) fn log_ring() -> &'static LogRing {
+    static RING: OnceLock<LogRing> = OnceLock::new();
+    RING.get_or_init(LogRing::default)
 }
 
 /// The last lines of the log.
 #[derive(Debug, Default)]
-pub(crate) struct Logbook(Mutex<LogbookState>);
+pub(crate) struct LogRing(Mutex<LogRingState>);
 
 #[derive(Debug, Default)]
-struct LogbookState {
+struct LogRingState {
     lines: VecDeque<LogLine>,
     /// Number of lines written so far.
     written: u64,
@@ -56,7 +56,7 @@ const MAX_LINE_BYTES: usize = 2048;
 #[derive(Clone, Debug)]
 pub(crate) struct LogFilter {
     /// The actors whose lines are read; all lines if not set.
-    pub(crate) actors: Option<Actors>,
+    pub(crate) actors: Option<ActorSelection>,
     /// The least severe level.
     pub(crate) level: Level,
     /// Number of past lines that are read first.
@@ -67,12 +67,12 @@ pub(crate) struct LogFilter {
 
 /// An actor with all actors below it, or the actors that match a pattern.
 #[derive(Clone, Debug)]
-pub(crate) enum Actors {
+pub(crate) enum ActorSelection {
     Below(String),
     Like(PathPattern),
 }
 
-impl Actors {
+impl ActorSelection {
     /// Parses a path or a pattern.
     pub(crate) fn of(text: &str) -> Result<Self, String> {
         if text.starts_with('/') && !text.contains('*') {
@@ -84,7 +84,7 @@ impl Actors {
             .map_err(|error| format!("pattern {text:?}: {error}"))
     }
 
-    fn contain(&self, path: &ActorPath) -> bool {
+    fn contains(&self, path: &ActorPath) -> bool {
         match self {
             Self::Below(top) => {
                 let rest = path.as_str().strip_prefix(top.as_str());
@@ -102,11 +102,11 @@ impl LogFilter {
             && self
                 .actors
                 .as_ref()
-                .is_none_or(|actors| line.path.as_ref().is_some_and(|path| actors.contain(path)))
+                .is_none_or(|actors| line.path.as_ref().is_some_and(|path| actors.contains(path)))
     }
 }
 
-impl Logbook {
+impl LogRing {
     fn write(&self, line: LogLine) {
         let wakers = {
             let mut state = self.0.lock();
@@ -133,7 +133,7 @@ impl Logbook {
         let next = fitting.get(from).copied().unwrap_or(state.written);
         drop(state);
         LogReader {
-            book: self,
+            ring: self,
             next,
             lost: 0,
             over: false,
@@ -143,10 +143,10 @@ impl Logbook {
     }
 }
 
-/// A reader of the logbook.
+/// A reader of the log ring.
 #[derive(Debug)]
 pub(crate) struct LogReader {
-    book: &'static Logbook,
+    ring: &'static LogRing,
     filter: LogFilter,
     /// The number of the next line to look at.
     next: u64,
@@ -173,7 +173,7 @@ impl LogReader {
     }
 
     fn next_line(&mut self, cx: &Context<'_>) -> Option<LogLine> {
-        let mut state = self.book.0.lock();
+        let mut state = self.ring.0.lock();
         let first = state.written - state.lines.len() as u64;
         self.lost += first.saturating_sub(self.next);
         self.next = self.next.max(first);
@@ -204,16 +204,16 @@ impl LogLine {
     }
 }
 
-/// A `tracing` layer that writes events into the logbook.
+/// A `tracing` layer that writes events into the log ring.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct LogbookLayer;
+pub(crate) struct LogRingLayer;
 
-impl<S: Subscriber> Layer<S> for LogbookLayer {
+impl<S: Subscriber> Layer<S> for LogRingLayer {
     fn on_event(&self, event: &Event<'_>, _: LayerContext<'_, S>) {
         let mut text = LineText::default();
         event.record(&mut text);
         let named = text.path.take().map(|path| ActorPath::from(path.as_str()));
-        book().write(LogLine {
+        log_ring().write(LogLine {
             at: SystemTime::now(),
             level: *event.metadata().level(),
             target: event.metadata().target(),
@@ -275,7 +275,7 @@ mod tests {
 
     fn filter(actors: &str, last: usize) -> LogFilter {
         LogFilter {
-            actors: Some(Actors::of(actors).expect("it is one")),
+            actors: Some(ActorSelection::of(actors).expect("it is one")),
             level: Level::INFO,
             last,
             follow: Duration::ZERO,
@@ -292,20 +292,20 @@ mod tests {
             }
             texts.push(line["text"].as_str().expect("text").to_owned());
         }
-        panic!("it has no end");
+        panic!("it does not end");
     }
 
-    fn empty() -> &'static Logbook {
+    fn empty() -> &'static LogRing {
         Box::leak(Box::default())
     }
 
     #[test]
-    fn the_last_lines_of_a_subtree_are_read() {
-        let book = empty();
+    fn last_lines_of_a_subtree_are_read() {
+        let ring = empty();
         for number in 0..10 {
-            book.write(line(number, ["/a/b", "/a", "/ab"][number % 3]));
+            ring.write(line(number, ["/a/b", "/a", "/ab"][number % 3]));
         }
-        let texts = |actors, last| all(book.read(filter(actors, last))).0;
+        let texts = |actors, last| all(ring.read(filter(actors, last))).0;
         assert_eq!(texts("/a", 100), ["0", "1", "3", "4", "6", "7", "9"]);
         assert_eq!(texts("/a", 2), ["7", "9"]);
         assert_eq!(texts("/a/b", 1), ["9"]);
@@ -314,12 +314,12 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_reader_loses_lines_and_is_told_how_many() {
-        let book = empty();
-        book.write(line(0, "/a"));
-        let reader = book.read(filter("/a", 10));
+    fn slow_reader_learns_how_many_lines_it_lost() {
+        let ring = empty();
+        ring.write(line(0, "/a"));
+        let reader = ring.read(filter("/a", 10));
         for number in 1..=MAX_LINES + 2 {
-            book.write(line(number, "/a"));
+            ring.write(line(number, "/a"));
         }
         let (texts, lost) = all(reader);
         assert_eq!((texts.len(), lost), (MAX_LINES, 3));

@@ -116,7 +116,7 @@ fn read(table: &str, key: &str, value: &str) -> Result<Config, String> {
 fn kind(table: &str, key: &str) -> Option<Kind> {
     let takes = |value: &str| read(table, key, value).is_ok();
     match (takes("\"64KiB\""), takes("\"2s\""), takes("1")) {
-        // Any text is accepted, so it is no amount.
+        // Any text is accepted: the key is neither a size nor a time.
         (true, true, _) => None,
         (true, ..) => Some(Kind::Size),
         (_, true, _) => Some(Kind::Time),
@@ -126,7 +126,7 @@ fn kind(table: &str, key: &str) -> Option<Kind> {
 }
 
 #[test]
-fn every_size_and_time_is_a_number_or_a_text_and_has_no_grammar_of_its_own() {
+fn every_size_and_time_has_the_common_syntax() {
     let (mut sizes, mut times, mut unknown) = (0, 0, Vec::new());
     for (table, key) in every_key() {
         let place = format!("{table}.{key}");
@@ -163,13 +163,16 @@ fn every_size_and_time_is_a_number_or_a_text_and_has_no_grammar_of_its_own() {
         }
         for value in wrong {
             let text = text(&table, &key, value);
-            let said = Config::parse(&text, "node.toml")
+            let message = Config::parse(&text, "node.toml")
                 .expect_err(&place)
                 .to_string();
             // The error shows key and value with their place, and the remedy.
             let line = format!(" | {key} = {value}\n");
-            assert!(said.starts_with("error: node.toml:"), "{said}");
-            assert!(said.contains(&line) && said.contains(says), "{said}");
+            assert!(message.starts_with("error: node.toml:"), "{message}");
+            assert!(
+                message.contains(&line) && message.contains(says),
+                "{message}"
+            );
         }
     }
     assert!(
@@ -180,7 +183,7 @@ fn every_size_and_time_is_a_number_or_a_text_and_has_no_grammar_of_its_own() {
 }
 
 #[test]
-fn what_is_known_as_a_count_is_one() {
+fn listed_counts_are_counts() {
     let counts: Vec<String> = every_key()
         .into_iter()
         .filter(|(table, key)| kind(table, key) == Some(Kind::Count))
@@ -193,7 +196,7 @@ fn what_is_known_as_a_count_is_one() {
 
 /// The comment above a key in the example mentions bytes if the value is a size, and only then.
 #[test]
-fn comments_of_sizes_say_bytes() {
+fn comments_of_sizes_name_bytes() {
     let example = Config::example();
     for (table, key) in every_key() {
         let Some(Kind::Size) = kind(&table, &key) else {
@@ -224,7 +227,7 @@ fn comments_of_sizes_say_bytes() {
 }
 
 #[test]
-fn limits_of_command_lines_are_read_as_those_of_files() {
+fn command_line_limits_have_the_syntax_of_files() {
     use crate::config::FilesSection;
 
     for (key, form) in [
@@ -233,11 +236,11 @@ fn limits_of_command_lines_are_read_as_those_of_files() {
         ("searched", "1GiB"),
         ("path", "4KiB"),
     ] {
-        let mut said = FilesSection::new("a".into());
-        assert_eq!(said.set_limit(key, form), Some(Ok(())), "{key}");
+        let mut section = FilesSection::new("a".into());
+        assert_eq!(section.set_limit(key, form), Some(Ok(())), "{key}");
         let text = text("tools.files", key, &format!("\"{form}\""));
         let written = Config::parse(&text, "node.toml").expect("it is a size");
-        assert_eq!(written.tools.files, [said], "{key}");
+        assert_eq!(written.tools.files, [section], "{key}");
         let wrong = FilesSection::new("a".into()).set_limit(key, "64 apples");
         let Some(Err(wrong)) = wrong else {
             panic!("{key} takes apples: {wrong:?}");

@@ -12,8 +12,8 @@ use strowger_pfcp_node::{
 };
 
 use super::profile::ProfileArgs;
+use crate::command::duration;
 use crate::command::pfcp::hex::Hex;
-use crate::command::span;
 use crate::exit::{CliResult, Failure};
 use crate::output::{Output, Table, TextStyle};
 
@@ -37,7 +37,7 @@ Exit codes:
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct TortureArgs {
+pub(crate) struct RobustnessArgs {
     /// Address of the node.
     #[arg(value_name = "ADDR")]
     to: SocketAddr,
@@ -55,7 +55,7 @@ pub(crate) struct TortureArgs {
     #[command(flatten)]
     profile: ProfileArgs,
     /// Time to wait for a response.
-    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = span::parse)]
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration::parse)]
     wait: Duration,
     /// Sessions to hold throughout; each must accept a modification at the end.
     #[arg(long, value_name = "N", default_value_t = 10)]
@@ -72,7 +72,7 @@ pub(crate) struct TortureArgs {
 /// Maximum number of failures printed for people; `--json` prints all.
 const MAX_FAILURES: usize = 20;
 
-pub(crate) fn run(args: &TortureArgs, output: &mut Output) -> CliResult {
+pub(crate) fn run(args: &RobustnessArgs, output: &mut Output) -> CliResult {
     let mut plan = RobustnessPlan::new(args.to);
     plan.from = args.from;
     plan.node_id.clone_from(&args.node_id);
@@ -94,17 +94,17 @@ pub(crate) fn run(args: &TortureArgs, output: &mut Output) -> CliResult {
             ));
         }
     });
-    let report = report.map_err(|error| failed(&error))?;
+    let report = report.map_err(|error| test_failure(&error))?;
     shown?;
     if args.json {
         output.json(&to_json(&report, begun.elapsed()))?;
     } else {
-        tell(&report, begun.elapsed(), output)?;
+        print_report(&report, begun.elapsed(), output)?;
     }
     verdict(&report)
 }
 
-fn failed(error: &RobustnessError) -> Failure {
+fn test_failure(error: &RobustnessError) -> Failure {
     let failure = Failure::outside(error.to_string());
     match error {
         RobustnessError::NodeId(_) | RobustnessError::Profile(_) => {
@@ -119,7 +119,7 @@ fn failed(error: &RobustnessError) -> Failure {
     }
 }
 
-fn tell(report: &RobustnessReport, took: Duration, output: &mut Output) -> CliResult {
+fn print_report(report: &RobustnessReport, took: Duration, output: &mut Output) -> CliResult {
     output.line("")?;
     let mut table = Table::new(["cases", "sent", "passed", "failed", "clauses"]);
     for row in &report.rows {
@@ -164,11 +164,11 @@ fn tell(report: &RobustnessReport, took: Duration, output: &mut Output) -> CliRe
 const MAX_CLAUSES: usize = 4;
 
 /// Formats bytes in hex, cut if they are too many to read.
-fn shortened(octets: &[u8]) -> String {
-    const MOST: usize = 400;
-    match octets.get(..MOST) {
-        None => Hex(octets).to_string(),
-        Some(start) => format!("{}... ({} octets)", Hex(start), octets.len()),
+fn shortened(bytes: &[u8]) -> String {
+    const MAX_HEX_DIGITS: usize = 400;
+    match bytes.get(..MAX_HEX_DIGITS) {
+        None => Hex(bytes).to_string(),
+        Some(start) => format!("{}... ({} octets)", Hex(start), bytes.len()),
     }
 }
 
@@ -212,11 +212,11 @@ fn to_json(report: &RobustnessReport, took: Duration) -> Value {
         "unharmed": report.unharmed,
         "silent": report.silent,
         "seconds": (took.as_secs_f64() * 1e3).round() / 1e3,
-        "failures": report.failures.iter().map(failure).collect::<Vec<_>>(),
+        "failures": report.failures.iter().map(failure_to_json).collect::<Vec<_>>(),
     })
 }
 
-fn failure(failure: &RobustnessFailure) -> Value {
+fn failure_to_json(failure: &RobustnessFailure) -> Value {
     let answers: Vec<String> = failure
         .answers
         .iter()

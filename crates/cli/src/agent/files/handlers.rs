@@ -12,11 +12,11 @@ use strowger_tools::files::{
     TreeRequest, WriteMode, WriteRequest, file_uri, shown_path,
 };
 
-use super::shown::{Named as _, entry_line, line, name, not_searched};
+use super::format::{NameAndUri as _, describe_skipped, format_entry, format_line, format_name};
 
 use crate::agent::roots::{RootPath, Roots};
 
-macro_rules! arguments {
+macro_rules! params {
     ($($name:ident { $($member:ident: $kind:ty),* })+) => {
         $(#[derive(Deserialize)]
         #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -26,42 +26,42 @@ macro_rules! arguments {
     };
 }
 
-arguments! {
-    Nothing {}
-    One { path: String }
-    Lines { path: String, from: Option<u64>, head: Option<u64>, tail: Option<u64> }
-    Several { paths: Vec<String> }
-    Page { path: String, after: Option<String> }
-    Sizes { path: String, after: Option<String>, sort_by: Option<ListOrder> }
-    Levels { path: String, depth: Option<usize>, exclude_patterns: Option<Vec<String>> }
-    Named { path: String, pattern: String, exclude_patterns: Option<Vec<String>> }
-    Said {
+params! {
+    NoParams {}
+    PathParams { path: String }
+    ReadTextParams { path: String, from: Option<u64>, head: Option<u64>, tail: Option<u64> }
+    ReadSeveralParams { paths: Vec<String> }
+    ListParams { path: String, after: Option<String> }
+    ListSizesParams { path: String, after: Option<String>, sort_by: Option<ListOrder> }
+    TreeParams { path: String, depth: Option<usize>, exclude_patterns: Option<Vec<String>> }
+    SearchNamesParams { path: String, pattern: String, exclude_patterns: Option<Vec<String>> }
+    SearchTextParams {
         path: String, pattern: String, names: Option<String>, most: Option<usize>,
         exclude_patterns: Option<Vec<String>>
     }
-    Holding { path: String, content: String }
-    Edits { path: String, edits: Vec<OneEdit>, dry_run: Option<bool> }
-    OneEdit { old_text: String, new_text: String, all: Option<bool> }
-    Move { source: String, destination: String }
-    Gone { path: String, recursive: Option<bool> }
+    ContentParams { path: String, content: String }
+    EditParams { path: String, edits: Vec<Replacement>, dry_run: Option<bool> }
+    Replacement { old_text: String, new_text: String, all: Option<bool> }
+    MoveParams { source: String, destination: String }
+    DeleteParams { path: String, recursive: Option<bool> }
 }
 
 /// Reads lines of a text file.
-async fn text_of(
+async fn read_lines(
     below: &RootPath<'_>,
-    said: &str,
+    path: &str,
     lines: ReadLinesRequest,
 ) -> Result<String, Fault> {
-    let octets = below.ask(lines).await?;
-    String::from_utf8(octets.into()).map_err(|error| {
+    let bytes = below.ask(lines).await?;
+    String::from_utf8(bytes.into()).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        let text = format!("`{said}` is not UTF-8 (at byte {at}): use read_media_file");
+        let text = format!("`{path}` is not UTF-8 (at byte {at}): use read_media_file");
         Fault::new(FaultCode::Failed, text)
     })
 }
 
 /// Returns a request for all lines of a text file.
-fn all(below: &RootPath<'_>) -> ReadLinesRequest {
+fn whole_file(below: &RootPath<'_>) -> ReadLinesRequest {
     ReadLinesRequest {
         path: below.path.clone(),
         ..ReadLinesRequest::default()
@@ -70,7 +70,7 @@ fn all(below: &RootPath<'_>) -> ReadLinesRequest {
 
 pub(super) async fn read_text(
     roots: Roots,
-    args: Lines,
+    args: ReadTextParams,
     _: ProgressReporter,
 ) -> Result<ToolOutput, Fault> {
     let below = roots.find(&args.path)?;
@@ -78,15 +78,15 @@ pub(super) async fn read_text(
         from: args.from,
         head: args.head,
         tail: args.tail,
-        ..all(&below)
+        ..whole_file(&below)
     };
-    let text = text_of(&below, &args.path, lines).await?;
+    let text = read_lines(&below, &args.path, lines).await?;
     Ok(ToolOutput::text(text.clone()).with_local_value(json!({ "content": text })))
 }
 
 pub(super) async fn read_media(
     roots: Roots,
-    args: One,
+    args: PathParams,
     _: ProgressReporter,
 ) -> Result<ToolOutput, Fault> {
     let below = roots.find(&args.path)?;
@@ -106,7 +106,7 @@ pub(super) async fn read_media(
 
 pub(super) async fn read_several(
     roots: Roots,
-    args: Several,
+    args: ReadSeveralParams,
     progress: ProgressReporter,
 ) -> Result<ToolOutput, Fault> {
     let count = args.paths.len() as f64;
@@ -117,7 +117,7 @@ pub(super) async fn read_several(
         progress.report(at as f64, Some(count), path).await;
         let text = async {
             let below = roots.find(path)?;
-            text_of(&below, path, all(&below)).await
+            read_lines(&below, path, whole_file(&below)).await
         };
         let text = text
             .await
@@ -157,7 +157,7 @@ pub(super) async fn read_several(
 
 pub(super) async fn list_plain(
     roots: Roots,
-    args: Page,
+    args: ListParams,
     _: ProgressReporter,
 ) -> Result<ToolOutput, Fault> {
     let list = ListRequest {
@@ -169,7 +169,7 @@ pub(super) async fn list_plain(
 
 pub(super) async fn list_with_sizes(
     roots: Roots,
-    args: Sizes,
+    args: ListSizesParams,
     _: ProgressReporter,
 ) -> Result<ToolOutput, Fault> {
     let list = ListRequest {
@@ -185,7 +185,7 @@ async fn list_page(roots: &Roots, path: &str, mut list: ListRequest) -> Result<T
     let below = roots.find(path)?;
     list.path.clone_from(&below.path);
     let listing = below.ask(list).await?;
-    let lines = listing.entries.iter().map(entry_line);
+    let lines = listing.entries.iter().map(format_entry);
     let mut text = lines.collect::<Vec<_>>().join("\n");
     if listing.more {
         text.push_str("\n(more)");
@@ -198,7 +198,7 @@ async fn list_page(roots: &Roots, path: &str, mut list: ListRequest) -> Result<T
 
 pub(super) async fn directory_tree(
     roots: Roots,
-    args: Levels,
+    args: TreeParams,
     _: ProgressReporter,
 ) -> Result<ToolOutput, Fault> {
     let below = roots.find(&args.path)?;
@@ -213,7 +213,7 @@ pub(super) async fn directory_tree(
 
 pub(super) async fn search_names(
     roots: Roots,
-    args: Named,
+    args: SearchNamesParams,
     _: ProgressReporter,
 ) -> Result<ToolOutput, Fault> {
     let is_glob = args.pattern.contains(['*', '?', '[', '{', '/']);
@@ -230,7 +230,7 @@ pub(super) async fn search_names(
 
 pub(super) async fn search_text(
     roots: Roots,
-    args: Said,
+    args: SearchTextParams,
     _: ProgressReporter,
 ) -> Result<ToolOutput, Fault> {
     let change = |search: &mut SearchRequest| {
@@ -255,15 +255,15 @@ async fn search(
     change(&mut search);
     let mut found = below.ask(search).await?;
     for found in &mut found.matches {
-        found.path = roots.shown(below.root, &found.path);
+        found.path = roots.display_path(below.root, &found.path);
     }
     for skipped in &mut found.skipped.paths {
-        skipped.path = roots.shown(below.root, &skipped.path);
+        skipped.path = roots.display_path(below.root, &skipped.path);
     }
     let lines = found.matches.iter().map(|found| {
-        let path = name(found.named());
+        let path = format_name(found.name_and_uri());
         match (found.line, &found.text) {
-            (Some(number), Some(text)) => format!("{path}:{number}: {}", line(text)),
+            (Some(number), Some(text)) => format!("{path}:{number}: {}", format_line(text)),
             _ => path,
         }
     });
@@ -271,7 +271,7 @@ async fn search(
     if text.is_empty() {
         "no matches".clone_into(&mut text);
     }
-    if let Some(what) = not_searched(&found.skipped) {
+    if let Some(what) = describe_skipped(&found.skipped) {
         text.push_str(&format!("\n(not searched: {what})"));
     }
     if let Some(cut) = &found.cut {
@@ -297,7 +297,7 @@ async fn search(
 
 pub(super) async fn file_info(
     roots: Roots,
-    args: One,
+    args: PathParams,
     _: ProgressReporter,
 ) -> Result<ToolOutput, Fault> {
     let below = roots.find(&args.path)?;
@@ -308,7 +308,7 @@ pub(super) async fn file_info(
 
 pub(super) async fn allowed_directories(
     roots: Roots,
-    _: Nothing,
+    _: NoParams,
     _: ProgressReporter,
 ) -> Result<ToolOutput, Fault> {
     let directories: Vec<Value> = roots
@@ -333,39 +333,39 @@ pub(super) async fn allowed_directories(
 
 pub(super) async fn write_file(
     roots: Roots,
-    args: Holding,
+    args: ContentParams,
     _: ProgressReporter,
 ) -> Result<ToolOutput, Fault> {
     let below = roots.find(&args.path)?;
-    let octets = args.content.len();
+    let bytes = args.content.len();
     let write = WriteRequest::new(&below.path, args.content).with_mode(WriteMode::Atomic);
     below.ask(write).await?;
-    Ok(written(&args.path, octets))
+    Ok(written_answer(&args.path, bytes))
 }
 
 pub(super) async fn append_file(
     roots: Roots,
-    args: Holding,
+    args: ContentParams,
     _: ProgressReporter,
 ) -> Result<ToolOutput, Fault> {
     let below = roots.find(&args.path)?;
-    let octets = args.content.len();
+    let bytes = args.content.len();
     let append = AppendRequest {
         path: below.path.clone(),
         bytes: args.content.into(),
     };
     below.ask(append).await?;
-    Ok(written(&args.path, octets))
+    Ok(written_answer(&args.path, bytes))
 }
 
-fn written(path: &str, octets: usize) -> ToolOutput {
-    let text = format!("Wrote {octets} bytes to {path}.");
-    ToolOutput::text(text).with_structured(json!({ "path": path, "octets": octets }))
+fn written_answer(path: &str, bytes: usize) -> ToolOutput {
+    let text = format!("Wrote {bytes} bytes to {path}.");
+    ToolOutput::text(text).with_structured(json!({ "path": path, "octets": bytes }))
 }
 
 pub(super) async fn edit_file(
     roots: Roots,
-    args: Edits,
+    args: EditParams,
     _: ProgressReporter,
 ) -> Result<ToolOutput, Fault> {
     let below = roots.find(&args.path)?;
@@ -387,7 +387,7 @@ pub(super) async fn edit_file(
 
 pub(super) async fn create_directory(
     roots: Roots,
-    args: One,
+    args: PathParams,
     _: ProgressReporter,
 ) -> Result<ToolOutput, Fault> {
     let below = roots.find(&args.path)?;
@@ -398,7 +398,7 @@ pub(super) async fn create_directory(
 
 pub(super) async fn move_file(
     roots: Roots,
-    args: Move,
+    args: MoveParams,
     _: ProgressReporter,
 ) -> Result<ToolOutput, Fault> {
     let (from, to) = (roots.find(&args.source)?, roots.find(&args.destination)?);
@@ -422,7 +422,7 @@ pub(super) async fn move_file(
 
 pub(super) async fn delete_file(
     roots: Roots,
-    args: Gone,
+    args: DeleteParams,
     _: ProgressReporter,
 ) -> Result<ToolOutput, Fault> {
     let below = roots.find(&args.path)?;

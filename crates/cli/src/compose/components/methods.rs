@@ -139,7 +139,7 @@ pub(crate) fn register(methods: Methods, components: &Components) -> Methods {
             }
         })
         .annotate(move |path| {
-            let info = noted.at(path)?.info;
+            let info = noted.by_path(path)?.info;
             let noted = json!({
                 "calls": info.calls,
                 "faults": info.faults,
@@ -151,7 +151,7 @@ pub(crate) fn register(methods: Methods, components: &Components) -> Methods {
             Some(Map::from_iter([("component".to_owned(), noted)]))
         })
         .describe(move |path| {
-            let row = described.at(&path).map(|one| described.row(&one));
+            let row = described.by_path(&path).map(|one| described.row(&one));
             async move { Some(json!({ "component": row? })) }
         })
 }
@@ -171,10 +171,12 @@ impl Components {
     ) -> Result<(u64, CallerGuard), Fault> {
         let components = self.clone();
         let work: fn(Self, Value) -> MethodFuture = match method {
-            "component.deploy" => |components, params| Box::pin(components.deployed(params)),
-            "component.upgrade" => |components, params| Box::pin(components.upgraded(params)),
-            "component.rollback" => |components, params| Box::pin(components.rolled_back(params)),
-            "component.remove" => |components, params| Box::pin(components.removed(params)),
+            "component.deploy" => |components, params| Box::pin(components.handle_deploy(params)),
+            "component.upgrade" => |components, params| Box::pin(components.handle_upgrade(params)),
+            "component.rollback" => {
+                |components, params| Box::pin(components.handle_rollback(params))
+            }
+            "component.remove" => |components, params| Box::pin(components.handle_remove(params)),
             method => {
                 let text = format!("unknown deployment method {method:?}");
                 return Err(Fault::new(FaultCode::BadRequest, text));
@@ -185,7 +187,7 @@ impl Components {
         })
     }
 
-    async fn deployed(self, params: Value) -> Result<Value, Fault> {
+    async fn handle_deploy(self, params: Value) -> Result<Value, Fault> {
         let DeployParams {
             manifest,
             name,
@@ -193,44 +195,44 @@ impl Components {
         } = read(params)?;
         let mut section = ComponentSection::new(manifest);
         (section.name, section.expose) = (name, expose);
-        self.told(self.deploy(section).await)
+        self.row_or_fault(self.deploy(section).await)
     }
 
-    async fn upgraded(self, params: Value) -> Result<Value, Fault> {
+    async fn handle_upgrade(self, params: Value) -> Result<Value, Fault> {
         let to: UpgradeParams = read(params)?;
         let upgraded = self.upgrade(to.manifest, to.name, widening(to.grant));
-        self.replaced(upgraded.await)
+        self.replacement_row_or_fault(upgraded.await)
     }
 
-    async fn rolled_back(self, params: Value) -> Result<Value, Fault> {
+    async fn handle_rollback(self, params: Value) -> Result<Value, Fault> {
         let RollbackParams { name, grant } = read(params)?;
-        self.begin().map_err(fault)?;
+        self.set_starting().map_err(fault)?;
         let rolled_back = self.rollback(&name, widening(grant)).await;
-        self.replaced(rolled_back.map(|changes| (name, changes)))
+        self.replacement_row_or_fault(rolled_back.map(|changes| (name, changes)))
     }
 
-    async fn removed(self, params: Value) -> Result<Value, Fault> {
+    async fn handle_remove(self, params: Value) -> Result<Value, Fault> {
         let RemoveParams { name } = read(params)?;
-        self.begin().map_err(fault)?;
+        self.set_starting().map_err(fault)?;
         self.remove(&name).await.map_err(fault)?;
         Ok(json!({ "name": name }))
     }
 
     /// Returns the row of a component after an operation, or the reason why it failed.
-    fn told(&self, done: Result<String, Failure>) -> Result<Value, Fault> {
+    fn row_or_fault(&self, done: Result<String, Failure>) -> Result<Value, Fault> {
         let name = done.map_err(fault)?;
         Ok(self.one(&name).map_or(Value::Null, |one| self.row(&one)))
     }
 
     /// Returns the row of a component after its version was replaced, with the differences in what
     /// it may do; or the reason why it was not replaced.
-    fn replaced(
+    fn replacement_row_or_fault(
         &self,
         done: Result<(String, Vec<AccessChange>), ReplaceError>,
     ) -> Result<Value, Fault> {
         match done {
             Ok((name, changes)) => {
-                let mut row = self.told(Ok(name))?;
+                let mut row = self.row_or_fault(Ok(name))?;
                 if let Value::Object(row) = &mut row {
                     row.insert("changes".to_owned(), rows(&changes));
                 }

@@ -8,7 +8,7 @@ use crate::config::{Config, FilesSection};
 use crate::exit::{CliResult, Failure};
 
 /// A new folder with a note in it; removed when this value is dropped.
-pub(super) struct DemoFolder(TempDir);
+pub(super) struct DemoDir(TempDir);
 
 /// The file that the folder contains from the beginning.
 pub(super) const NOTE: &str = "note.txt";
@@ -18,8 +18,8 @@ const NOTE_TEXT: &str = "Agents can read and write in this directory only.\n";
 /// Maximum size of all files together.
 const MAX_BYTES: u64 = 64 << 20;
 
-impl DemoFolder {
-    pub(super) fn make() -> CliResult<Self> {
+impl DemoDir {
+    pub(super) fn create() -> CliResult<Self> {
         let made = tempfile::Builder::new().prefix("strowger-demo-").tempdir();
         let made = made.and_then(|folder| {
             fs::write(folder.path().join(NOTE), NOTE_TEXT)?;

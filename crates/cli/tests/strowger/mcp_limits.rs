@@ -12,30 +12,30 @@ use crate::binary::strowger;
 use crate::running::Running;
 
 /// An agent with a directory and streams, under a limit.
-fn within(folder: &TempDir, limit: &str) -> Agent {
+fn agent_with_limit(folder: &TempDir, limit: &str) -> Agent {
     let root = folder.path().to_string_lossy();
     Agent::start(&["--root", &root, "--streams", "--limit", limit])
 }
 
 fn folder() -> TempDir {
-    tempfile::tempdir().expect("a folder of our own")
+    tempfile::tempdir().expect("a temporary folder")
 }
 
 /// A call that does not end by itself.
-fn waits() -> Value {
+fn endless_read() -> Value {
     json!({ "stream": "news", "wait_ms": 3_600_000 })
 }
 
 #[test]
-fn one_call_too_many_is_told_the_limit_and_what_raises_it() {
+fn excess_call_is_refused_with_the_limit_and_its_setting() {
     let folder = folder();
-    let mut agent = within(&folder, "calls=2,deadline=10m");
+    let mut agent = agent_with_limit(&folder, "calls=2,deadline=10m");
     agent.call("stream_open", &json!({ "stream": "news" }));
     let calls: Vec<u64> = (0..3)
-        .map(|_| agent.begin("stream_read", &waits()))
+        .map(|_| agent.begin("stream_read", &endless_read()))
         .collect();
     // Two calls wait; the third one is answered.
-    let (_, full) = agent.first_of(&calls);
+    let (_, full) = agent.first_answer(&calls);
     let full = full.to_string();
     for said in [
         "full: ",
@@ -46,22 +46,22 @@ fn one_call_too_many_is_told_the_limit_and_what_raises_it() {
         assert!(full.contains(said), "{full}");
     }
     // The twin has room for one more.
-    let mut agent = within(&folder, "calls=3,deadline=10m");
+    let mut agent = agent_with_limit(&folder, "calls=3,deadline=10m");
     agent.call("stream_open", &json!({ "stream": "news" }));
     let short = json!({ "stream": "news", "wait_ms": 1 });
     let calls: Vec<u64> = (0..3).map(|_| agent.begin("stream_read", &short)).collect();
     for _ in &calls {
-        let (_, answer) = agent.first_of(&calls);
+        let (_, answer) = agent.first_answer(&calls);
         assert_eq!(answer["isError"], false, "{answer}");
     }
 }
 
 #[test]
-fn a_call_that_takes_too_long_is_told_the_limit_and_what_raises_it() {
+fn overdue_call_ends_with_the_limit_and_its_setting() {
     let folder = folder();
-    let mut agent = within(&folder, "deadline=300ms");
+    let mut agent = agent_with_limit(&folder, "deadline=300ms");
     agent.call("stream_open", &json!({ "stream": "news" }));
-    let late = agent.refused("stream_read", &waits());
+    let late = agent.refused("stream_read", &endless_read());
     for said in [
         "deadline: ",
         "after 300ms",
@@ -73,13 +73,13 @@ fn a_call_that_takes_too_long_is_told_the_limit_and_what_raises_it() {
 }
 
 #[test]
-fn a_line_that_is_too_long_is_told_the_limit_and_what_raises_it() {
+fn oversized_line_is_refused_with_the_limit_and_its_setting() {
     let folder = folder();
     let call = |length: usize| {
         let arguments = json!({ "path": "a", "content": "x".repeat(length) });
         json!({ "name": "write_file", "arguments": arguments })
     };
-    let mut agent = within(&folder, "line=8192");
+    let mut agent = agent_with_limit(&folder, "line=8192");
     let id = agent.ask("tools/call", &call(8192));
     let error = agent.error(id);
     let text = error["message"].as_str().expect("text");
@@ -90,14 +90,14 @@ fn a_line_that_is_too_long_is_told_the_limit_and_what_raises_it() {
     // The next call, and the twin, which is longer than the default limit.
     let short = call(4096);
     agent.structured("write_file", &short["arguments"]);
-    let mut agent = within(&folder, "line=67108864,file=33554432");
+    let mut agent = agent_with_limit(&folder, "line=67108864,file=33554432");
     agent.structured("write_file", &call(20 << 20)["arguments"]);
     let written = fs::metadata(folder.path().join("a")).expect("it was written");
     assert_eq!(written.len(), 20 << 20);
 }
 
 #[test]
-fn a_limit_of_code_is_raised_as_its_error_says() {
+fn code_limit_is_raised_by_the_setting_that_its_error_names() {
     let cache = crate::agent::cache();
     let cache = cache.to_str().expect("text");
     let code = json!({ "code": "'x'.repeat(2000)" });
@@ -110,15 +110,15 @@ fn a_limit_of_code_is_raised_as_its_error_says() {
 }
 
 #[test]
-fn beside_a_node_the_limits_are_those_of_the_node_or_tighter() {
+fn limits_beside_a_node_are_never_looser_than_those_of_the_node() {
     let config = "[mcp]\ncalls = 1\ndeadline = \"10m\"\n[tools.streams]\nenabled = true\n";
     let node = Running::start(config);
     let mut agent = Agent::start(&["--control", &node.control]);
     agent.call("stream_open", &json!({ "stream": "news" }));
     let calls: Vec<u64> = (0..2)
-        .map(|_| agent.begin("stream_read", &waits()))
+        .map(|_| agent.begin("stream_read", &endless_read()))
         .collect();
-    let (_, refused) = agent.first_of(&calls);
+    let (_, refused) = agent.first_answer(&calls);
     let refused = refused.to_string();
     assert!(refused.contains("full: "), "{refused}");
     assert!(refused.contains("raise `calls` in [mcp]"), "{refused}");
@@ -126,7 +126,7 @@ fn beside_a_node_the_limits_are_those_of_the_node_or_tighter() {
 
     let control = ["--control", &node.control, "--limit", "deadline=300ms"];
     let mut tight = Agent::start(&control);
-    let mut late = std::iter::repeat_with(|| tight.refused("stream_read", &waits()));
+    let mut late = std::iter::repeat_with(|| tight.refused("stream_read", &endless_read()));
     let late = late.find(|text| !text.contains("full: "));
     assert!(late.expect("there is room").contains("300ms"));
     for limit in ["octets=1", "code.time=1s"] {
@@ -141,7 +141,7 @@ fn beside_a_node_the_limits_are_those_of_the_node_or_tighter() {
 }
 
 #[test]
-fn the_help_names_every_key() {
+fn help_names_every_key() {
     let help = strowger(["mcp", "--help"]);
     let keys = strowger(["mcp", "--root", ".", "--limit", "nothing=1"]);
     let keys = keys.err.split_once("they are ").expect("it names them").1;
@@ -156,7 +156,7 @@ fn the_help_names_every_key() {
 }
 
 #[test]
-fn the_page_has_the_limits_that_hold() {
+fn documented_limits_match() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tools.md");
     let page = fs::read_to_string(page).expect("the page is there");
     let limits = McpLimits::default();

@@ -55,28 +55,28 @@ pub(super) fn read(path: &Path) -> CliResult<Vec<RobustnessCase>> {
     let file: CaseFile = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
     let mut cases = Vec::new();
     for row in file.cases {
-        let octets = hex::parse(&row.hex);
-        let octets = octets.map_err(|error| wrong(format!("`{}`: {error}", row.name)))?;
+        let bytes = hex::parse(&row.hex);
+        let bytes = bytes.map_err(|error| wrong(format!("`{}`: {error}", row.name)))?;
         let mut expect = Vec::new();
-        row.expect.answers(&mut expect);
+        row.expect.collect_answers(&mut expect);
         let case = RobustnessCase {
             family: "cases of the file".to_owned(),
             name: row.name,
             clause: row.clause.unwrap_or_else(|| "7.6".to_owned()),
-            sender: sender(&octets),
-            octets,
+            sender: sender(&bytes),
+            octets: bytes,
             expect,
         };
-        cases.extend(about_a_session(&case));
+        cases.extend(session_variant(&case));
         cases.push(case);
     }
     Ok(cases)
 }
 
 impl ExpectedReaction {
-    fn answers(self, into: &mut Vec<ExpectedAnswer>) {
+    fn collect_answers(self, into: &mut Vec<ExpectedAnswer>) {
         if let Some(any) = self.any {
-            any.into_iter().for_each(|one| one.answers(into));
+            any.into_iter().for_each(|one| one.collect_answers(into));
             return;
         }
         let mut answer = match self.answer {
@@ -95,8 +95,8 @@ impl ExpectedReaction {
 
 /// Chooses the sender of a case. Messages that concern no session are sent by the peer without
 /// sessions, because they may announce that their sender has restarted.
-fn sender(octets: &[u8]) -> CaseSender {
-    match octets.get(1) {
+fn sender(bytes: &[u8]) -> CaseSender {
+    match bytes.get(1) {
         Some(50..100) => CaseSender::Owner,
         _ => CaseSender::Disposable,
     }
@@ -104,7 +104,7 @@ fn sender(octets: &[u8]) -> CaseSender {
 
 /// Returns a variant of a modification that names no session, for a live session. The node must
 /// refuse it for its error, or accept it if the error is insignificant.
-fn about_a_session(case: &RobustnessCase) -> Option<RobustnessCase> {
+fn session_variant(case: &RobustnessCase) -> Option<RobustnessCase> {
     let of_session = case.octets.get(1) == Some(&52) && case.octets.len() >= 16;
     of_session.then(|| RobustnessCase {
         name: format!("{}, of a live session", case.name),

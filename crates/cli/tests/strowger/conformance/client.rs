@@ -12,11 +12,11 @@ use strowger::ContentType;
 use strowger_gateway::frame::{Frame, FrameDecoder, FrameKind};
 
 /// Not part of any claim: it only makes a hanging case end.
-const PATIENCE: Duration = Duration::from_secs(60);
+const HANG_GUARD: Duration = Duration::from_secs(60);
 /// The longest payload that the client reads or writes.
-const LIMIT: usize = 16 << 20;
+const MAX_FRAME: usize = 16 << 20;
 /// The default deadline of a call, in milliseconds.
-const DEADLINE: u32 = 50_000;
+const DEADLINE_MS: u32 = 50_000;
 
 pub(super) const ECHO: &str = "conformance/echo";
 pub(super) const SMALL: &str = "conformance/small";
@@ -32,33 +32,33 @@ pub(super) struct Refusal {
 
 /// The next event of a stream call.
 #[derive(Debug, PartialEq)]
-pub(super) enum Next {
+pub(super) enum StreamEvent {
     Item(Value),
     End,
     Failed(Refusal),
 }
 
 /// A connection to a node.
-pub(super) struct Line {
+pub(super) struct FrameClient {
     stream: UnixStream,
     decoder: FrameDecoder,
     names: BTreeMap<String, u32>,
     last: u32,
     /// Frames of calls that have arrived and are not read yet.
-    came: BTreeMap<u32, VecDeque<Frame>>,
+    arrived: BTreeMap<u32, VecDeque<Frame>>,
 }
 
-impl Line {
+impl FrameClient {
     pub(super) fn open(socket: &Path) -> Self {
         let stream = UnixStream::connect(socket).expect("the node listens");
-        let limited = stream.set_read_timeout(Some(PATIENCE));
+        let limited = stream.set_read_timeout(Some(HANG_GUARD));
         limited.expect("a minute is a time");
         let mut line = Self {
             stream,
-            decoder: FrameDecoder::new(LIMIT),
+            decoder: FrameDecoder::new(MAX_FRAME),
             names: BTreeMap::new(),
             last: 0,
-            came: BTreeMap::new(),
+            arrived: BTreeMap::new(),
         };
         assert_eq!(line.read().kind, FrameKind::Hello);
         line
@@ -109,7 +109,7 @@ impl Line {
         frame.id = self.last;
         frame.target = target;
         if frame.deadline == 0 && frame.credit == 0 {
-            frame.deadline = DEADLINE;
+            frame.deadline = DEADLINE_MS;
         }
         self.write(&frame);
         self.last
@@ -128,37 +128,39 @@ impl Line {
     /// Waits for the next frame of a call.
     pub(super) fn frame(&mut self, id: u32) -> Frame {
         loop {
-            let kept = self.came.get_mut(&id).and_then(VecDeque::pop_front);
+            let kept = self.arrived.get_mut(&id).and_then(VecDeque::pop_front);
             if let Some(frame) = kept {
                 return frame;
             }
             let frame = self.read();
-            self.came.entry(frame.id).or_default().push_back(frame);
+            self.arrived.entry(frame.id).or_default().push_back(frame);
         }
     }
 
     /// Returns `true` if an unread frame of this call has arrived; reads nothing.
-    pub(super) fn has_come(&self, id: u32) -> bool {
-        self.came.get(&id).is_some_and(|frames| !frames.is_empty())
+    pub(super) fn has_arrived(&self, id: u32) -> bool {
+        self.arrived
+            .get(&id)
+            .is_some_and(|frames| !frames.is_empty())
     }
 
     /// Waits for the next event of a stream call.
-    pub(super) fn next(&mut self, id: u32) -> Next {
+    pub(super) fn next(&mut self, id: u32) -> StreamEvent {
         let frame = self.frame(id);
         match frame.kind {
-            FrameKind::Item => Next::Item(frame.into_payload().decode().expect("JSON")),
+            FrameKind::Item => StreamEvent::Item(frame.into_payload().decode().expect("JSON")),
             FrameKind::Done => {
                 assert_eq!(frame.content, ContentType::None, "an answer behind items");
-                Next::End
+                StreamEvent::End
             }
-            FrameKind::Error => Next::Failed(refusal(frame)),
+            FrameKind::Error => StreamEvent::Failed(refusal(frame)),
             kind => panic!("a node sends no {kind}"),
         }
     }
 
     /// Waits for an item, and grants one more.
     pub(super) fn item(&mut self, id: u32) -> Value {
-        let Next::Item(item) = self.next(id) else {
+        let StreamEvent::Item(item) = self.next(id) else {
             panic!("call {id} has ended")
         };
         self.grant(id, 1);
@@ -170,12 +172,12 @@ impl Line {
         let mut items = Vec::new();
         loop {
             match self.next(id) {
-                Next::Item(item) => {
+                StreamEvent::Item(item) => {
                     items.push(item);
                     self.grant(id, 1);
                 }
-                Next::End => return (items, None),
-                Next::Failed(refusal) => return (items, Some(refusal)),
+                StreamEvent::End => return (items, None),
+                StreamEvent::Failed(refusal) => return (items, Some(refusal)),
             }
         }
     }
@@ -196,10 +198,10 @@ impl Line {
     }
 
     fn write(&mut self, frame: &Frame) {
-        let mut octets = BytesMut::new();
-        let written = frame.encode_into(LIMIT, &mut octets);
+        let mut bytes = BytesMut::new();
+        let written = frame.encode_into(MAX_FRAME, &mut bytes);
         written.expect("within the limit");
-        self.stream.write_all(&octets).expect("the node reads");
+        self.stream.write_all(&bytes).expect("the node reads");
     }
 
     fn read(&mut self) -> Frame {
@@ -207,10 +209,10 @@ impl Line {
             if let Some(frame) = self.decoder.next_frame().expect("frames") {
                 return frame;
             }
-            let mut octets = [0; 4096];
-            let read = self.stream.read(&mut octets).expect("the node writes");
+            let mut bytes = [0; 4096];
+            let read = self.stream.read(&mut bytes).expect("the node writes");
             assert_ne!(read, 0, "the node closed the connection");
-            self.decoder.feed(&octets[..read]);
+            self.decoder.feed(&bytes[..read]);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask torture`: robustness tests against a node of ours with a thousand sessions, and its
+//! `cargo xtask torture`: robustness tests against our node with a thousand sessions, and its
 //! memory.
 
 use std::path::{Path, PathBuf};
@@ -18,11 +18,11 @@ const SESSIONS: &str = "1000";
 const ROUNDS: usize = 10;
 /// Maximum growth of memory in two successive rounds once it is stable, in KiB: less than a hundred
 /// bytes a case.
-const REST: u64 = 512;
+const MAX_GROWTH: u64 = 512;
 
 /// Options of `cargo xtask torture`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct TortureArgs {
+pub(crate) struct RobustnessArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -32,8 +32,8 @@ pub(crate) struct TortureArgs {
 }
 
 /// Runs the robustness tests against a node and prints the table.
-pub(crate) fn run(project: &Project, args: TortureArgs) -> Outcome {
-    let report = all(project, args.binary)?;
+pub(crate) fn run(project: &Project, args: RobustnessArgs) -> Outcome {
+    let report = run_rounds(project, args.binary)?;
     if args.json {
         term::line(&report.to_string());
     } else {
@@ -45,7 +45,7 @@ pub(crate) fn run(project: &Project, args: TortureArgs) -> Outcome {
 /// Returns the step of `cargo xtask ci`.
 pub(crate) fn step(project: &Project) -> Step<'_> {
     Step::new("torture", "cargo xtask torture", || {
-        let report = all(project, None)?;
+        let report = run_rounds(project, None)?;
         if verdict(&report).is_err() {
             table(&report);
         }
@@ -55,7 +55,7 @@ pub(crate) fn step(project: &Project) -> Step<'_> {
 
 /// Returns the report of the last round, with the memory at the start and at the end of the last
 /// two.
-fn all(project: &Project, binary: Option<PathBuf>) -> Result<Value, String> {
+fn run_rounds(project: &Project, binary: Option<PathBuf>) -> Result<Value, String> {
     let binary = binary.map_or_else(|| chaos::build(project), Ok)?;
     let folder = project.folder("torture")?;
     // Limit the cache of responses, so that it fills in the first round and takes no more after
@@ -81,13 +81,13 @@ fn all(project: &Project, binary: Option<PathBuf>) -> Result<Value, String> {
         if let [.., before, _, after] = memory[..] {
             last["kib_before"] = before.into();
             last["kib_after"] = after.into();
-            if flat(&last) {
+            if is_stable(&last) {
                 break;
             }
         }
     }
     last["rounds"] = memory.len().into();
-    node.alive()?;
+    node.assert_alive()?;
     Ok(last)
 }
 
@@ -109,8 +109,8 @@ fn text(report: &Value) -> String {
 }
 
 /// Returns `true` if the last two rounds took no significant memory.
-fn flat(report: &Value) -> bool {
-    number(report, "kib_after") <= number(report, "kib_before") + REST
+fn is_stable(report: &Value) -> bool {
+    number(report, "kib_after") <= number(report, "kib_before") + MAX_GROWTH
 }
 
 fn verdict(report: &Value) -> Outcome {
@@ -118,7 +118,7 @@ fn verdict(report: &Value) -> Outcome {
     if number(report, "failed") + harmed > 0 || report["silent"] != false {
         return Err(text(report));
     }
-    if !flat(report) {
+    if !is_stable(report) {
         return Err(format!("memory grows: {}", text(report)));
     }
     Ok(())

@@ -7,37 +7,37 @@ use strowger_tools::files::{EntryInfo, EntryKind, SearchMatch, SkipSummary, Skip
 use crate::command::pfcp::time::iso_second;
 
 /// An item with a name, and with a URI if the name alone is not enough.
-pub(super) trait Named {
-    fn named(&self) -> (&str, Option<&str>);
+pub(super) trait NameAndUri {
+    fn name_and_uri(&self) -> (&str, Option<&str>);
 }
 
-impl Named for EntryInfo {
-    fn named(&self) -> (&str, Option<&str>) {
+impl NameAndUri for EntryInfo {
+    fn name_and_uri(&self) -> (&str, Option<&str>) {
         (&self.name, self.uri.as_deref())
     }
 }
 
-impl Named for SearchMatch {
-    fn named(&self) -> (&str, Option<&str>) {
+impl NameAndUri for SearchMatch {
+    fn name_and_uri(&self) -> (&str, Option<&str>) {
         (&self.path, self.uri.as_deref())
     }
 }
 
-impl Named for SkippedPath {
-    fn named(&self) -> (&str, Option<&str>) {
+impl NameAndUri for SkippedPath {
+    fn name_and_uri(&self) -> (&str, Option<&str>) {
         (&self.path, self.uri.as_deref())
     }
 }
 
 /// Formats a name for a line of text: as it is, or as its URI if it is not UTF-8 or could be
 /// mistaken for more than a name. No two names look the same, and both forms can be used as paths.
-pub(super) fn name((name, uri): (&str, Option<&str>)) -> String {
+pub(super) fn format_name((name, uri): (&str, Option<&str>)) -> String {
     uri.unwrap_or(name).to_owned()
 }
 
 /// Formats a line of a file as one line: characters that could end the line or change its direction
 /// are escaped.
-pub(super) fn line(text: &str) -> String {
+pub(super) fn format_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {
@@ -53,14 +53,14 @@ pub(super) fn line(text: &str) -> String {
 }
 
 /// Formats an entry of a list.
-pub(super) fn entry_line(entry: &EntryInfo) -> String {
+pub(super) fn format_entry(entry: &EntryInfo) -> String {
     let kind = match entry.kind {
         EntryKind::File => "[FILE]",
         EntryKind::Directory => "[DIR]",
         EntryKind::Link => "[LINK]",
         _ => "[SPECIAL]",
     };
-    let name = name(entry.named());
+    let name = format_name(entry.name_and_uri());
     match (entry.size, entry.modified_ms) {
         (Some(size), Some(modified)) => {
             let modified = iso_second(Duration::from_millis(modified));
@@ -72,7 +72,7 @@ pub(super) fn entry_line(entry: &EntryInfo) -> String {
 }
 
 /// Describes what a search skipped, if anything: counts, and the first paths.
-pub(super) fn not_searched(skipped: &SkipSummary) -> Option<String> {
+pub(super) fn describe_skipped(skipped: &SkipSummary) -> Option<String> {
     if skipped.is_none() {
         return None;
     }
@@ -90,7 +90,10 @@ pub(super) fn not_searched(skipped: &SkipSummary) -> Option<String> {
     let counts = counts.iter().filter(|(count, _)| *count > 0);
     let counts = counts.map(|(count, what)| format!("{count} {what}"));
     let mut text = counts.collect::<Vec<_>>().join(", ");
-    let paths = skipped.paths.iter().map(|one| name(one.named()));
+    let paths = skipped
+        .paths
+        .iter()
+        .map(|one| format_name(one.name_and_uri()));
     let paths = paths.collect::<Vec<_>>().join(", ");
     if !paths.is_empty() {
         text.push_str(&format!("; {paths}"));

@@ -13,7 +13,7 @@ use crate::binary::strowger;
 use crate::peer::value;
 
 /// A node in the UP role that runs until it is dropped.
-struct Picky {
+struct StrictUpf {
     address: SocketAddr,
     answering: Option<JoinHandle<Vec<Vec<u8>>>>,
 }
@@ -21,7 +21,7 @@ struct Picky {
 /// A byte that starts no message: a request to close the socket.
 const STOP: [u8; 1] = [0];
 
-impl Picky {
+impl StrictUpf {
     fn start() -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback has ports");
         let address = socket.local_addr().expect("bound");
@@ -56,7 +56,7 @@ fn serve(socket: &UdpSocket) -> Vec<Vec<u8>> {
             if !frame.header.message_type.is_request() {
                 continue;
             }
-            let cause = judge(frame.octets);
+            let cause = check_request(frame.octets);
             let answer = answer(&frame, cause, &mut last);
             if cause == Cause::REQUEST_ACCEPTED
                 && frame.header.message_type == MessageType::SESSION_ESTABLISHMENT_REQUEST
@@ -68,13 +68,13 @@ fn serve(socket: &UdpSocket) -> Vec<Vec<u8>> {
     }
 }
 
-fn judge(octets: &[u8]) -> Cause {
-    let kind = octets.get(1).copied().map(MessageType);
-    let is_named = value(octets, IeType::NODE_ID).is_some_and(|node| node.first() == Some(&2));
+fn check_request(bytes: &[u8]) -> Cause {
+    let kind = bytes.get(1).copied().map(MessageType);
+    let is_named = value(bytes, IeType::NODE_ID).is_some_and(|node| node.first() == Some(&2));
     match kind {
         Some(MessageType::ASSOCIATION_SETUP_REQUEST) if is_named => Cause::REQUEST_REJECTED,
         Some(MessageType::SESSION_ESTABLISHMENT_REQUEST)
-            if is_named || value(octets, IeType::PDN_TYPE).is_none() =>
+            if is_named || value(bytes, IeType::PDN_TYPE).is_none() =>
         {
             Cause::CONDITIONAL_IE_MISSING
         }
@@ -105,17 +105,17 @@ fn answer(request: &Frame<'_>, cause: Cause, last: &mut u64) -> Vec<u8> {
         message_type: MessageType(kind.0 + 1),
         ..request.header
     };
-    let mut octets = Vec::new();
-    header.encode(body.len(), &mut octets).expect("short");
-    octets.extend_from_slice(&body);
-    octets
+    let mut bytes = Vec::new();
+    header.encode(body.len(), &mut bytes).expect("short");
+    bytes.extend_from_slice(&body);
+    bytes
 }
 
 /// The values of an element in the PDIs of an establishment.
-fn in_pdis(octets: &[u8], wanted: IeType) -> Vec<Vec<u8>> {
-    let frame = Frame::decode(octets).expect("it was accepted");
-    let of = |ie: IeType, octets: Vec<u8>| -> Vec<Vec<u8>> {
-        let found = Tlvs::new(&octets).map(|tlv| tlv.expect("whole"));
+fn in_pdis(bytes: &[u8], wanted: IeType) -> Vec<Vec<u8>> {
+    let frame = Frame::decode(bytes).expect("it was accepted");
+    let of = |ie: IeType, bytes: Vec<u8>| -> Vec<Vec<u8>> {
+        let found = Tlvs::new(&bytes).map(|tlv| tlv.expect("whole"));
         let found = found.filter(|tlv| tlv.ie == ie);
         found.map(|tlv| tlv.value.to_vec()).collect()
     };
@@ -127,8 +127,8 @@ fn in_pdis(octets: &[u8], wanted: IeType) -> Vec<Vec<u8>> {
 const LABELS: &[u8] = b"\x08internet";
 
 #[test]
-fn load_says_what_a_particular_node_asks_for() {
-    let upf = Picky::start();
+fn load_names_what_a_strict_upf_requires() {
+    let upf = StrictUpf::start();
     let to = upf.address.to_string();
     let load = ["pfcp", "load", "--to", &to, "--in-flight", "1"];
     let load = load.into_iter().chain(["--sessions", "5", "--json"]);
@@ -140,9 +140,9 @@ fn load_says_what_a_particular_node_asks_for() {
     let identity = ["--from", "127.0.0.4:0", "--node-id", "127.0.0.4"];
     let network = ["--dnn", "internet", "--s-nssai", "1-0a0b0c"];
     let pool = ["--ue-pool", "10.45.0.0/16", "--mix"];
-    let folder = tempfile::tempdir().expect("a folder of our own");
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let mix = folder.path().join("mix.toml");
-    std::fs::write(&mix, "[shares]\nhandover = 1\nqos = 1\n").expect("the folder is ours");
+    std::fs::write(&mix, "[shares]\nhandover = 1\nqos = 1\n").expect("the folder is writable");
     let mix = mix.display().to_string();
     let ran = strowger(
         load.chain(identity)
@@ -156,22 +156,22 @@ fn load_says_what_a_particular_node_asks_for() {
     assert!(told["changes"]["qos"].as_u64() > Some(0), "{told}");
     assert_eq!(told["changes"]["idle"], 0, "{told}");
 
-    for octets in upf.accepted() {
-        let top = |ie| value(&octets, ie);
+    for bytes in upf.accepted() {
+        let top = |ie| value(&bytes, ie);
         assert_eq!(top(IeType::NODE_ID), Some(&[0, 127, 0, 0, 4][..]));
         assert_eq!(top(IeType::PDN_TYPE), Some(&[1][..]));
         assert_eq!(top(IeType::APN_DNN), Some(LABELS));
         assert_eq!(top(IeType::S_NSSAI), Some(&[1, 10, 11, 12][..]));
-        assert_eq!(in_pdis(&octets, IeType::NETWORK_INSTANCE), [LABELS; 2]);
-        let ues = in_pdis(&octets, IeType::UE_IP_ADDRESS);
+        assert_eq!(in_pdis(&bytes, IeType::NETWORK_INSTANCE), [LABELS; 2]);
+        let ues = in_pdis(&bytes, IeType::UE_IP_ADDRESS);
         assert_eq!(ues.len(), 2);
         assert!(ues.iter().all(|ue| ue[1..3] == [10, 45]), "{ues:?}");
     }
 }
 
 #[test]
-fn torture_says_what_a_particular_node_asks_for() {
-    let upf = Picky::start();
+fn robustness_tests_name_what_a_strict_upf_requires() {
+    let upf = StrictUpf::start();
     let to = upf.address.to_string();
     let torture = ["pfcp", "torture", &to, "--from", "127.0.0.4:0", "--json"];
     let torture = torture.into_iter().chain(["--sessions", "1"]);
@@ -208,7 +208,7 @@ fn torture_says_what_a_particular_node_asks_for() {
 }
 
 #[test]
-fn profile_that_cannot_be_used_is_an_error_of_input() {
+fn unusable_profile_is_an_input_error() {
     let far = SocketAddr::from((Ipv4Addr::LOCALHOST, 9)).to_string();
     for (verb, args, said) in [
         ("load", &["--ue-pool", "10.0.0.0/28"][..], "14 addresses"),
@@ -240,8 +240,8 @@ fn profile_that_cannot_be_used_is_an_error_of_input() {
 }
 
 #[test]
-fn mix_that_cannot_be_read_is_told_with_its_key() {
-    let folder = tempfile::tempdir().expect("a folder of our own");
+fn invalid_mix_is_reported_with_its_key() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("mix.toml");
     let name = path.display().to_string();
     for (text, said) in [
@@ -249,7 +249,7 @@ fn mix_that_cannot_be_read_is_told_with_its_key() {
         ("modifications = 101.0", "`modifications` is 101"),
         ("[shares]", "no modification to send"),
     ] {
-        std::fs::write(&path, text).expect("the folder is ours");
+        std::fs::write(&path, text).expect("the folder is writable");
         let ran = strowger(["pfcp", "load", "--to", "127.0.0.1:9", "--mix", &name]);
         assert_eq!(ran.code, 2, "{text}: {}", ran.err);
         assert!(ran.err.contains(said), "{text}: {}", ran.err);

@@ -1,4 +1,4 @@
-//! `strowger pfcp torture` against a node of ours.
+//! `strowger pfcp torture` against our own node.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::binary::strowger;
 use crate::running::Running;
 
 #[test]
-fn node_passes_and_the_table_adds_up() {
+fn node_passes_and_the_totals_add_up() {
     let live = Running::start("");
     let ran = strowger(["pfcp", "torture", &live.n4, "--sessions", "20", "--json"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
@@ -25,11 +25,11 @@ fn node_passes_and_the_table_adds_up() {
 }
 
 #[test]
-fn file_of_cases_that_cannot_be_read_is_named() {
-    let folder = tempfile::tempdir().expect("a folder of our own");
+fn unreadable_case_file_is_named() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("cases.json");
     let text = r#"{"cases": [{"name": "odd", "hex": "200", "expect": {"answer": "none"}}]}"#;
-    std::fs::write(&path, text).expect("the folder is ours");
+    std::fs::write(&path, text).expect("the folder is writable");
     let path = path.display().to_string();
     let ran = strowger(["pfcp", "torture", "127.0.0.1:9", "--cases", &path]);
     assert_eq!(ran.code, 2, "{}", ran.err);

@@ -1,4 +1,5 @@
-//! Where the commands of a page run: a folder that looks like a clone, and ports that are free.
+//! The workspace in which the commands of a page run: a folder that looks like a clone, and free
+//! ports.
 
 use std::fs::{self, Permissions};
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
@@ -12,41 +13,41 @@ use tempfile::TempDir;
 use crate::agent::cache;
 use crate::pages::root;
 
-/// The folder of a page.
-pub(super) struct Place {
+/// The folder in which the commands of a page run.
+pub(super) struct Workspace {
     folder: TempDir,
-    /// Ports that pages name, and those that stand in for them.
+    /// Ports named on pages, with the free ports that replace them.
     ports: Vec<(&'static str, String)>,
 }
 
 /// Parts of a clone that commands only read.
 const LINKED: [&str; 6] = ["docs", "examples", "fixtures", "interop", "packages", "wit"];
 /// The time limit of code and programs of agents in tests, long enough for a slow machine.
-const PATIENCE: &str = "20s";
+const CODE_TIME_LIMIT: &str = "20s";
 
 /// The first request of an agent to the program that it starts.
-const HELLO: &str = concat!(
+const INITIALIZE: &str = concat!(
     r#"{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": "#,
     r#"{"protocolVersion": "2025-06-18", "capabilities": {}, "#,
     r#""clientInfo": {"name": "page", "version": "1"}}}"#,
 );
 
-impl Place {
-    pub(super) fn make() -> Self {
-        let folder = tempfile::tempdir().expect("a folder of our own");
-        let place = folder.path();
+impl Workspace {
+    pub(super) fn create() -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let workspace = folder.path();
         for name in LINKED {
-            symlink(root().join(name), place.join(name)).expect("the folder is ours");
+            symlink(root().join(name), workspace.join(name)).expect("the folder is writable");
         }
-        copy(&root().join("components"), &place.join("components"));
+        copy_sources(&root().join("components"), &workspace.join("components"));
         for name in ["bin", "target/release", "tmp", "run"] {
-            fs::create_dir_all(place.join(name)).expect("the folder is ours");
+            fs::create_dir_all(workspace.join(name)).expect("the folder is writable");
         }
         let private = Permissions::from_mode(0o700);
-        fs::set_permissions(place.join("run"), private).expect("the folder is ours");
+        fs::set_permissions(workspace.join("run"), private).expect("the folder is writable");
         let binary = env!("CARGO_BIN_EXE_strowger");
         for name in ["bin/strowger", "target/release/strowger"] {
-            symlink(binary, place.join(name)).expect("the folder is ours");
+            symlink(binary, workspace.join(name)).expect("the folder is writable");
         }
         let ports = vec![
             ("8805", free_port().to_string()),
@@ -61,7 +62,7 @@ impl Place {
         self.folder.path().join(name)
     }
 
-    /// A shell that runs a script here.
+    /// Returns a shell command that runs a script in the workspace.
     pub(super) fn shell(&self, script: &str) -> process::Command {
         let mut shell = process::Command::new("sh");
         let path = std::env::var("PATH").unwrap_or_default();
@@ -78,19 +79,19 @@ impl Place {
         shell
     }
 
-    /// A text with the ports that are free here.
+    /// Replaces the ports in a text by free ones.
     pub(super) fn with_ports(&self, text: &str) -> String {
         let replace = |text: String, (named, ours): &(&str, String)| text.replace(named, ours);
         self.ports.iter().fold(text.to_owned(), replace)
     }
 
-    /// The same for what a page shows.
-    pub(super) fn replaced(&self, lines: &[String]) -> Vec<String> {
+    /// Replaces the ports in the output that a page shows.
+    pub(super) fn lines_with_ports(&self, lines: &[String]) -> Vec<String> {
         lines.iter().map(|line| self.with_ports(line)).collect()
     }
 
-    /// A command as it is run here: at a port of its own, and without haste.
-    pub(super) fn gently(&self, command: &str) -> String {
+    /// Adapts a command for a test: free ports, and a rate that a debug build can sustain.
+    pub(super) fn adapted(&self, command: &str) -> String {
         let command = command.replace("cargo run --release -- ", "strowger ");
         let mut command = self.with_ports(&command);
         let n4 = &self.ports[0].1;
@@ -111,54 +112,58 @@ impl Place {
         }
         add("demo", "--rate", "20");
         // Without optimisation, the simulated traffic of a thousand sessions takes both processors,
-        // and then the node answers nobody in time.
+        // and then the node answers no request in time.
         add("demo", "--sessions", "100");
         if command.contains("strowger demo") || command.contains("strowger pfcp load") {
-            command = at_most(&command, "--rate", 20);
-            command = at_most(&command, "--for", 2);
+            command = cap_option(&command, "--rate", 20);
+            command = cap_option(&command, "--for", 2);
         }
         if command.starts_with("strowger mcp") {
-            command = format!("printf '%s\\n' '{HELLO}' | {command}");
+            command = format!("printf '%s\\n' '{INITIALIZE}' | {command}");
         }
         if let Some((_, file)) = command
             .split_once("strowger run")
             .and_then(|(_, rest)| rest.split_once("--config "))
         {
-            self.be_patient(file.split_whitespace().next().unwrap_or_default());
+            self.raise_time_limits(file.split_whitespace().next().unwrap_or_default());
         }
         command
     }
 
-    /// Lets a node take its time over code, which is compiled without optimisation here.
-    fn be_patient(&self, file: &str) {
+    /// Raises the time limits of code in a configuration, because tests run without optimisation.
+    fn raise_time_limits(&self, file: &str) {
         let path = self.at(file);
         let text = fs::read_to_string(&path).unwrap_or_default();
         let Ok(mut config) = text.parse::<toml::Table>() else {
             return;
         };
         let cache = cache().display().to_string();
-        set(&mut config, &["components", "cache"], &cache);
+        set_default(&mut config, &["components", "cache"], &cache);
         for tool in ["code", "programs"] {
             if config
                 .get("tools")
                 .is_some_and(|tools| tools.get(tool).is_some())
             {
-                set(&mut config, &["tools", tool, "limits", "time"], PATIENCE);
+                set_default(
+                    &mut config,
+                    &["tools", tool, "limits", "time"],
+                    CODE_TIME_LIMIT,
+                );
             }
         }
-        fs::write(path, config.to_string()).expect("the folder is ours");
+        fs::write(path, config.to_string()).expect("the folder is writable");
     }
 }
 
-/// Returns `true` if a command runs until it is ended.
-pub(super) fn is_a_node(command: &str) -> bool {
+/// Returns `true` if a command runs a node until it is stopped.
+pub(super) fn runs_a_node(command: &str) -> bool {
     let verbs = ["strowger run", "strowger demo", "strowger pfcp serve"];
     let starts = verbs.iter().any(|verb| command.starts_with(verb));
     starts && !command.contains("--for") && !command.contains("--help")
 }
 
-/// Sets a key unless it is there.
-fn set(table: &mut toml::Table, way: &[&str], value: &str) {
+/// Sets a key that has no value yet.
+fn set_default(table: &mut toml::Table, way: &[&str], value: &str) {
     match way {
         [] => {}
         [key] => {
@@ -169,14 +174,14 @@ fn set(table: &mut toml::Table, way: &[&str], value: &str) {
                 .entry(*first)
                 .or_insert_with(|| toml::Table::new().into());
             if let Some(inner) = inner.as_table_mut() {
-                set(inner, rest, value);
+                set_default(inner, rest, value);
             }
         }
     }
 }
 
-/// A command whose option has no more than this.
-fn at_most(command: &str, option: &str, most: u64) -> String {
+/// Caps the value of an option in a command.
+fn cap_option(command: &str, option: &str, most: u64) -> String {
     let words = command.split(' ');
     let mut is_next = false;
     let words = words.map(|word| {
@@ -204,21 +209,21 @@ fn free_port() -> u16 {
         let at = (Ipv4Addr::LOCALHOST, *port);
         UdpSocket::bind(at).is_ok() && TcpListener::bind(at).is_ok()
     });
-    free.expect("there is a port")
+    free.expect("a port is free")
 }
 
-/// Copies a folder, without what was built there.
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).expect("the folder is ours");
-    for entry in fs::read_dir(from).expect("it is ours") {
-        let entry = entry.expect("it is ours");
+/// Copies a folder without its build results.
+fn copy_sources(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("the folder is writable");
+    for entry in fs::read_dir(from).expect("the file is accessible") {
+        let entry = entry.expect("the file is accessible");
         let (from, to) = (entry.path(), to.join(entry.file_name()));
         if from.is_dir() {
             if entry.file_name() != "target" {
-                copy(&from, &to);
+                copy_sources(&from, &to);
             }
         } else {
-            fs::copy(from, to).expect("the folder is ours");
+            fs::copy(from, to).expect("the folder is writable");
         }
     }
 }

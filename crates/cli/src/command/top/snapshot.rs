@@ -7,10 +7,10 @@ use crate::exit::{CliResult, Failure};
 
 /// One answer of the node.
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct TopReading {
+pub(super) struct TopSnapshot {
     pub(super) name: String,
     pub(super) totals: Totals,
-    pub(super) limits: Vec<Limit>,
+    pub(super) limits: Vec<LimitUsage>,
     /// The oldest of the asks that wait for a second or longer. Older nodes do not report them.
     #[serde(default)]
     pub(super) late_asks: Vec<LateAsk>,
@@ -50,7 +50,7 @@ impl LateAsk {
 }
 
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Limit {
+pub(super) struct LimitUsage {
     pub(super) name: String,
     pub(super) used: f64,
     pub(super) most: Option<f64>,
@@ -89,7 +89,7 @@ pub(super) struct ComponentStats {
 
 impl ComponentStats {
     /// Describes where the component runs and what it used, if that is worth mentioning.
-    fn course(&self) -> Option<String> {
+    fn cpu_note(&self) -> Option<String> {
         let seconds = self.cpu_ms / 1e3;
         match (self.heavy, self.throttled) {
             (false, 0) => None,
@@ -111,12 +111,12 @@ pub(super) struct ToolStats {
     failed: u64,
     /// The quota of the tool, and how much of it is used.
     #[serde(default)]
-    quota: Vec<Limit>,
+    quota: Vec<LimitUsage>,
 }
 
 impl ToolStats {
     /// Describes the quota that is used most.
-    fn tightest(&self) -> Option<String> {
+    fn most_used_quota(&self) -> Option<String> {
         let parts = self.quota.iter().filter_map(|quota| {
             let most = quota.most.filter(|most| *most > 0.0)?;
             Some((quota.used / most, &quota.name))
@@ -129,7 +129,7 @@ impl ToolStats {
 /// The fraction of a limit from which its usage is shown in red.
 const ALARM: f64 = 0.85;
 
-impl TopReading {
+impl TopSnapshot {
     /// Parses an answer.
     pub(super) fn of(answer: Value) -> CliResult<Self> {
         serde_json::from_value(answer)
@@ -167,12 +167,12 @@ impl TopReading {
 
     /// Formats the limits on one line.
     pub(super) fn usages(&self) -> String {
-        let usages: Vec<String> = self.limits.iter().map(Limit::text).collect();
+        let usages: Vec<String> = self.limits.iter().map(LimitUsage::text).collect();
         usages.join("   ")
     }
 }
 
-impl Limit {
+impl LimitUsage {
     pub(super) fn text(&self) -> String {
         let shown = |value: f64| match self.name.as_str() {
             "memory" => byte_text(value),
@@ -190,20 +190,20 @@ impl Limit {
         }
     }
 
-    pub(super) fn alarms(&self) -> bool {
+    pub(super) fn is_alarming(&self) -> bool {
         self.most.is_some_and(|most| self.used >= ALARM * most)
     }
 }
 
 impl ActorRow {
-    pub(super) fn waiting(&self) -> String {
+    pub(super) fn mailbox_text(&self) -> String {
         match self.capacity {
             Some(capacity) => format!("{}/{capacity}", self.depth),
             None => self.depth.to_string(),
         }
     }
 
-    pub(super) fn busy(&self) -> String {
+    pub(super) fn load_text(&self) -> String {
         format!("{:.1} %", 100.0 * self.load)
     }
 
@@ -229,16 +229,16 @@ impl ActorRow {
                 note.push_str(&format!(", {} {what}", number(count as f64)));
             }
         }
-        if let Some(course) = self.component.as_ref().and_then(ComponentStats::course) {
+        if let Some(course) = self.component.as_ref().and_then(ComponentStats::cpu_note) {
             note.push_str(&format!(", {course}"));
         }
-        if let Some(tightest) = self.tool.as_ref().and_then(ToolStats::tightest) {
+        if let Some(tightest) = self.tool.as_ref().and_then(ToolStats::most_used_quota) {
             note.push_str(&format!(", {tightest}"));
         }
         Some(note)
     }
 
-    pub(super) fn alarms(&self) -> bool {
+    pub(super) fn is_alarming(&self) -> bool {
         let room = |room: u64| self.depth as f64 >= ALARM * room as f64;
         self.capacity.is_some_and(room)
     }
@@ -277,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_stay_short() {
+    fn numbers_are_short() {
         for (value, text) in [
             (0.0, "0"),
             (0.25, "0.2"),
@@ -295,15 +295,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_at_85_percent_of_its_limit_alarms() {
-        let limit = |used, most| Limit {
+    fn usage_of_85_percent_alarms() {
+        let limit = |used, most| LimitUsage {
             name: "sessions".to_owned(),
             used,
             most,
         };
-        assert!(!limit(84.9, Some(100.0)).alarms());
-        assert!(limit(85.0, Some(100.0)).alarms());
-        assert!(!limit(1e9, None).alarms());
+        assert!(!limit(84.9, Some(100.0)).is_alarming());
+        assert!(limit(85.0, Some(100.0)).is_alarming());
+        assert!(!limit(1e9, None).is_alarming());
         assert_eq!(limit(85.0, Some(100.0)).text(), "sessions 85 of 100 (85 %)");
     }
 }
