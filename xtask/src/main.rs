@@ -109,7 +109,7 @@ enum Verb {
     /// interrupted run resumes.
     Chaos(chaos::ChaosArgs),
     /// Send malformed input to a node with a thousand sessions, and check its memory
-    Torture(robustness::RobustnessArgs),
+    Robustness(robustness::RobustnessArgs),
     /// Run the demo with --chaos while components are deployed, upgraded and removed
     ///
     /// Memory, mappings and open files must stay constant.
@@ -213,7 +213,7 @@ fn dispatch(verb: Verb) -> Outcome {
         Verb::Miri(args) => miri::run(project, &args),
         Verb::Mutants(args) => mutants::run(project, &args.options),
         Verb::Chaos(args) => chaos::run(project, &args),
-        Verb::Torture(args) => robustness::run(project, args),
+        Verb::Robustness(args) => robustness::run(project, args),
         Verb::Soak(args) => soak::run(project, args),
         Verb::Components(args) => components::run(project, &args),
         Verb::Bugs(args) => bugs::run(project, &args),

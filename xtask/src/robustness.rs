@@ -1,4 +1,4 @@
-//! `cargo xtask torture`: robustness tests against our node with a thousand sessions, and its
+//! `cargo xtask robustness`: robustness tests against our node with a thousand sessions, and its
 //! memory.
 
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ const ROUNDS: usize = 10;
 /// bytes a case.
 const MAX_GROWTH: u64 = 512;
 
-/// Options of `cargo xtask torture`.
+/// Options of `cargo xtask robustness`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RobustnessArgs {
     /// Print JSON
@@ -44,7 +44,7 @@ pub(crate) fn run(project: &Project, args: RobustnessArgs) -> Outcome {
 
 /// Returns the step of `cargo xtask ci`.
 pub(crate) fn step(project: &Project) -> Step<'_> {
-    Step::new("torture", "cargo xtask torture", || {
+    Step::new("robustness", "cargo xtask robustness", || {
         let report = run_rounds(project, None)?;
         if verdict(&report).is_err() {
             table(&report);
@@ -57,7 +57,7 @@ pub(crate) fn step(project: &Project) -> Step<'_> {
 /// two.
 fn run_rounds(project: &Project, binary: Option<PathBuf>) -> Result<Value, String> {
     let binary = binary.map_or_else(|| chaos::build(project), Ok)?;
-    let folder = project.folder("torture")?;
+    let folder = project.folder("robustness")?;
     // Limit the cache of responses, so that it fills in the first round and takes no more after
     // that.
     let config = folder.join("node.toml");
@@ -67,13 +67,13 @@ fn run_rounds(project: &Project, binary: Option<PathBuf>) -> Result<Value, Strin
     let mut memory = Vec::new();
     let mut last = Value::Null;
     for _ in 0..ROUNDS {
-        let mut torture = Command::new(&binary);
-        torture.args(["pfcp", "torture", &address, "--json"]);
-        torture.args(["--from", "127.0.0.7:0", "--sessions", SESSIONS]);
+        let mut robustness = Command::new(&binary);
+        robustness.args(["pfcp", "robustness", &address, "--json"]);
+        robustness.args(["--from", "127.0.0.7:0", "--sessions", SESSIONS]);
         if cases.is_file() {
-            torture.arg("--cases").arg(&cases);
+            robustness.arg("--cases").arg(&cases);
         }
-        last = process::json(&mut torture)?;
+        last = process::json(&mut robustness)?;
         if verdict(&last).is_err() {
             return Ok(last);
         }

@@ -125,7 +125,12 @@ fn check_comment(line: &Line<'_>, comment: &str, found: Found<'_>) {
     }
     let is_short =
         line.text.starts_with("///") && matches!(comment.split_whitespace().count(), 1 | 2);
-    if is_read && line.opens_docs && line.closes_docs && is_short && comment != "Print JSON" {
+    if is_read
+        && line.opens_docs
+        && line.closes_docs
+        && is_short
+        && !comment.starts_with("Print JSON")
+    {
         found(
             "short-docs",
             "name the object, its unit or its effect, or write no comment on a private item",

@@ -36,7 +36,7 @@ pub(crate) enum PfcpCommand {
     /// Run a UPF that rejects, delays, drops and restarts as scripted.
     Serve(serve::ServeArgs),
     /// Send malformed input to a node and check its responses against TS 29.244.
-    Torture(robustness::RobustnessArgs),
+    Robustness(robustness::RobustnessArgs),
     /// Compare the journal of a load with the sessions of a running node.
     Audit(audit::AuditArgs),
     /// List the sessions of a running node, or show one.
@@ -59,7 +59,7 @@ pub(crate) fn run(command: PfcpCommand, output: &mut Output) -> CliResult {
         PfcpCommand::Replay(args) => replay::run(&args, output),
         PfcpCommand::Load(args) => load::run(&args, output),
         PfcpCommand::Serve(args) => serve::run(&args, output),
-        PfcpCommand::Torture(args) => robustness::run(&args, output),
+        PfcpCommand::Robustness(args) => robustness::run(&args, output),
         PfcpCommand::Audit(args) => audit::run(&args, output),
         PfcpCommand::Sessions(args) => sessions::sessions(&args, output),
         PfcpCommand::Associations(args) => sessions::associations(&args, output),

@@ -69,7 +69,7 @@ macro_rules! node_metrics {
     };
 }
 
-/// Gauges.
+/// Gauges of the node.
 const NODE_GAUGES: [NodeMetric; 3] = node_metrics! {
     "strowger_n4_sessions" sessions: "Sessions held.";
     "strowger_n4_associations" associations: "Associations.";
@@ -77,7 +77,7 @@ const NODE_GAUGES: [NodeMetric; 3] = node_metrics! {
         "Sessions that measure, buffer or detect traffic.";
 };
 
-/// Counters.
+/// Counters since the node started.
 const NODE_COUNTERS: [NodeMetric; 19] = node_metrics! {
     "strowger_n4_established_total" established: "Session establishments accepted.";
     "strowger_n4_modified_total" modified: "Session modifications accepted.";

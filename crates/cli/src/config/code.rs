@@ -28,11 +28,11 @@ pub(crate) struct CodeSection {
     pub(crate) limits: CodeLimits,
 }
 
-/// Published programs.
+/// The section about published programs.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ProgramsSection {
-    /// Enables programs.
+    /// Set to `true` to enable programs.
     pub(crate) enabled: bool,
     /// Maximum number of programs.
     pub(crate) programs: usize,

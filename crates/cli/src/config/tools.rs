@@ -33,7 +33,7 @@ pub(crate) struct ToolsSection {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct StreamsSection {
-    /// Enables streams.
+    /// Set to `true` to enable streams.
     pub(crate) enabled: bool,
     /// Maximum number of streams at a time.
     pub(crate) streams: usize,
@@ -102,7 +102,7 @@ pub(crate) struct FilesSection {
     /// The name of the actor.
     #[serde(default = "default_name")]
     pub(crate) name: String,
-    /// Forbids writing.
+    /// Set to `true` to forbid all writing.
     #[serde(default)]
     pub(crate) read_only: bool,
     /// Maximum number of bytes that one call reads or writes.

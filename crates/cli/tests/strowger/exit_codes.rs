@@ -39,7 +39,7 @@ const TESTED_ELSEWHERE: [(&str, i32, &str, &str); 8] = [
         "unanswered_request_counts_as_lost",
     ),
     (
-        "pfcp torture",
+        "pfcp robustness",
         1,
         "strict_upf.rs",
         "robustness_tests_name_what_a_strict_upf_requires",

@@ -1,4 +1,4 @@
-//! `strowger pfcp torture` against our own node.
+//! `strowger pfcp robustness` against our own node.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::running::Running;
 #[test]
 fn node_passes_and_the_totals_add_up() {
     let live = Running::start("");
-    let ran = strowger(["pfcp", "torture", &live.n4, "--sessions", "20", "--json"]);
+    let ran = strowger(["pfcp", "robustness", &live.n4, "--sessions", "20", "--json"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
     let report: Value = serde_json::from_str(&ran.out).expect("an object");
     let rows = report["rows"].as_array().expect("rows");
@@ -31,7 +31,7 @@ fn unreadable_case_file_is_named() {
     let text = r#"{"cases": [{"name": "odd", "hex": "200", "expect": {"answer": "none"}}]}"#;
     std::fs::write(&path, text).expect("the folder is writable");
     let path = path.display().to_string();
-    let ran = strowger(["pfcp", "torture", "127.0.0.1:9", "--cases", &path]);
+    let ran = strowger(["pfcp", "robustness", "127.0.0.1:9", "--cases", &path]);
     assert_eq!(ran.code, 2, "{}", ran.err);
     assert!(ran.err.contains("`odd`: 3 hex digits"), "{}", ran.err);
 }

@@ -1,4 +1,4 @@
-//! `strowger pfcp load` and `torture` against a node that is as strict as the UPF of Open5GS: it
+//! `strowger pfcp load` and `robustness` against a node that is as strict as the UPF of Open5GS: it
 //! cannot resolve names, and accepts no session without a PDN Type.
 
 use std::io::ErrorKind;
@@ -173,9 +173,9 @@ fn load_names_what_a_strict_upf_requires() {
 fn robustness_tests_name_what_a_strict_upf_requires() {
     let upf = StrictUpf::start();
     let to = upf.address.to_string();
-    let torture = ["pfcp", "torture", &to, "--from", "127.0.0.4:0", "--json"];
-    let torture = torture.into_iter().chain(["--sessions", "1"]);
-    let unusable = strowger(torture.clone());
+    let robustness = ["pfcp", "robustness", &to, "--from", "127.0.0.4:0", "--json"];
+    let robustness = robustness.into_iter().chain(["--sessions", "1"]);
+    let unusable = strowger(robustness.clone());
     assert_eq!(unusable.code, 3, "{}", unusable.err);
     assert!(
         unusable.err.contains("--second-node-id"),
@@ -193,7 +193,7 @@ fn robustness_tests_name_what_a_strict_upf_requires() {
     ];
     let pool = ["--pdn-type", "ipv4v6", "--ue-pool", "10.45.0.0/16"];
     let pools = pool.into_iter().chain(["--ue-pool", "2001:db8:cafe::/48"]);
-    let ran = strowger(torture.chain(identity).chain(pools));
+    let ran = strowger(robustness.chain(identity).chain(pools));
     // The node is usable, and it accepts invalid requests.
     assert_eq!(ran.code, 1, "{}", ran.err);
     let first = upf.accepted().swap_remove(0);
@@ -220,9 +220,13 @@ fn unusable_profile_is_an_input_error() {
         ),
         ("load", &["--node-id", "a..b"], "neither an IP address"),
         ("load", &["--s-nssai", "1-2"], "SST-SD"),
-        ("torture", &["--node-id", "a..b"], "neither an IP address"),
-        ("torture", &["--ue-pool", "10.0.0.0/30"], "2 addresses"),
-        ("torture", &["--pdn-type", "ipx"], "non-ip"),
+        (
+            "robustness",
+            &["--node-id", "a..b"],
+            "neither an IP address",
+        ),
+        ("robustness", &["--ue-pool", "10.0.0.0/30"], "2 addresses"),
+        ("robustness", &["--pdn-type", "ipx"], "non-ip"),
     ] {
         let to = match verb {
             "load" => vec!["--to", &far],

@@ -98,7 +98,7 @@ impl TestIdentity {
 pub(super) const OWN: Seid = Seid(0x7057_0001);
 
 /// The default Node ID of the peer without sessions.
-pub(super) const APART: &str = "apart.torture";
+pub(super) const APART: &str = "apart.robustness";
 
 /// Returns every request, as sent by a node in the CP role.
 pub(super) fn requests(identity: &TestIdentity) -> Vec<ValidRequest> {
@@ -159,7 +159,7 @@ fn pfds() -> Vec<TestElement> {
         [TestElement::leaf(IeType::PFD_CONTENTS, *contents)],
     );
     let of_one = [
-        TestElement::leaf(IeType::APPLICATION_ID, *b"torture"),
+        TestElement::leaf(IeType::APPLICATION_ID, *b"robustness"),
         context,
     ];
     vec![TestElement::group(IeType::APPLICATION_IDS_PFDS, of_one)]

@@ -13,7 +13,7 @@ use strowger_pfcp_node::{
 };
 
 /// Runs a robustness test on a thread that may block.
-async fn tortured(plan: RobustnessPlan) -> Result<RobustnessReport, RobustnessError> {
+async fn attacked(plan: RobustnessPlan) -> Result<RobustnessReport, RobustnessError> {
     let run = move || RobustnessTest::run(&plan, |_| {});
     tokio::task::spawn_blocking(run).await.expect("no panic")
 }
@@ -27,11 +27,11 @@ fn plan(to: SocketAddr) -> RobustnessPlan {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_robustness_case_passes_and_is_harmless() {
-    let system = ActorSystem::new("tortured").expect("a name");
+    let system = ActorSystem::new("attacked").expect("a name");
     let mut config = NodeConfig::default();
     config.listen = vec!["127.0.0.1:0".parse().expect("an address")];
     let node = Node::start(&system, config).await.expect("it starts");
-    let report = tortured(plan(node.local_addr()))
+    let report = attacked(plan(node.local_addr()))
         .await
         .expect("it is usable");
     let told: Vec<String> = report
@@ -141,7 +141,7 @@ async fn late_answer_does_not_fail_later_cases() {
     let node = std::thread::spawn(move || late_once(&socket));
     let mut plan = plan(to);
     plan.wait = Duration::from_millis(100);
-    tortured(plan).await.expect("it is usable");
+    attacked(plan).await.expect("it is usable");
     let end = UdpSocket::bind("127.0.0.1:0").expect("loopback has ports");
     end.send_to(END, to).expect("loopback");
     let refusals = node.join().expect("it has ended");
@@ -167,7 +167,7 @@ async fn node_accepting_everything_fails_robustness_test() {
         sender: CaseSender::Disposable,
         expect: vec![wanted],
     }];
-    let report = tortured(plan).await.expect("it is usable");
+    let report = attacked(plan).await.expect("it is usable");
     assert!(!report.is_clean());
     let first = report.failures.first().expect("it failed");
     assert_eq!(first.case.family, "ours");
@@ -190,6 +190,6 @@ async fn silent_node_is_an_error() {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback has ports");
     let mut plan = plan(socket.local_addr().expect("it is bound"));
     plan.wait = Duration::from_millis(10);
-    let error = tortured(plan).await.expect_err("nobody answers");
+    let error = attacked(plan).await.expect_err("nobody answers");
     assert!(matches!(error, RobustnessError::Unusable { .. }), "{error}");
 }

@@ -1,4 +1,4 @@
-//! `strowger pfcp torture`: robustness tests for any node, and a table of the results.
+//! `strowger pfcp robustness`: robustness tests for any node, and a table of the results.
 
 mod cases;
 
@@ -19,11 +19,11 @@ use crate::output::{Output, Table, TextStyle};
 
 const EXAMPLES: &str = "\
 Examples:
-  strowger pfcp torture 127.0.0.1:8805
-  strowger pfcp torture 127.0.0.1:8805 --sessions 1000 --json
-  strowger pfcp torture 10.0.0.1:8805 --from 10.0.0.2:0 --wait 3s
-  strowger pfcp torture 127.0.0.7:8805 --from 127.0.0.4:8805 --node-id 127.0.0.4 --dnn internet
-  strowger pfcp torture 127.0.0.1:8805 --from 127.0.0.7:0 --cases bad-inputs.json
+  strowger pfcp robustness 127.0.0.1:8805
+  strowger pfcp robustness 127.0.0.1:8805 --sessions 1000 --json
+  strowger pfcp robustness 10.0.0.1:8805 --from 10.0.0.2:0 --wait 3s
+  strowger pfcp robustness 127.0.0.7:8805 --from 127.0.0.4:8805 --node-id 127.0.0.4 --dnn internet
+  strowger pfcp robustness 127.0.0.1:8805 --from 127.0.0.7:0 --cases bad-inputs.json
 
 Sets up associations and sessions as an SMF does. Then sends known hostile input, each request with
 wrong headers, and each element of each request missing, empty, short, long, out of range, duplicate
@@ -49,7 +49,7 @@ pub(crate) struct RobustnessArgs {
     #[arg(long, value_name = "ID")]
     node_id: Option<String>,
     /// Node ID of a second SMF without sessions; if it is an address, messages are sent from it
-    /// [default: apart.torture, or a loopback address if --node-id is an address].
+    /// [default: apart.robustness, or a loopback address if --node-id is an address].
     #[arg(long, value_name = "ID")]
     second_node_id: Option<String>,
     #[command(flatten)]

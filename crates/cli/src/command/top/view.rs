@@ -13,7 +13,7 @@ pub(crate) enum Sort {
     Rate,
     /// Share of one CPU.
     Busy,
-    /// Estimated memory.
+    /// Estimated memory of the actor.
     Memory,
     /// Number of restarts.
     Restarts,
