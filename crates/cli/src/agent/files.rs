@@ -283,7 +283,9 @@ fn changing(tools: McpTools, roots: &Roots) -> McpTools {
                 "oldText",
                 a(
                     "string",
-                    "Text to replace. It must occur exactly once unless `all` is set.",
+                    "Text to replace. It must occur exactly once unless `all` is set. Line ends, \
+                     trailing spaces, quotes and indentation may differ from the file, which \
+                     keeps its own.",
                 ),
             ),
             ("newText", a("string", "Replacement text.")),

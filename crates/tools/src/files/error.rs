@@ -71,7 +71,7 @@ pub enum FileError {
         at: usize,
     },
     /// The text to replace does not occur exactly once.
-    #[error("`{path}`: edit {edit} matches {times} times instead of once")]
+    #[error("`{path}`: edit {edit} matches {times} times instead of once{hint}")]
     NotOnce {
         /// The file.
         path: String,
@@ -79,6 +79,8 @@ pub enum FileError {
         edit: usize,
         /// Number of matches.
         times: usize,
+        /// The lines of the matches, or the nearest text and its differences, with a remedy.
+        hint: String,
     },
     /// A pattern is invalid.
     #[error("invalid pattern `{pattern}`: {why}")]

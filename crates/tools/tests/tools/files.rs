@@ -12,6 +12,7 @@ use strowger_tools::{
 use tempfile::TempDir;
 
 mod attack;
+mod edits;
 mod folder;
 mod leftover;
 mod limit;
@@ -276,7 +277,8 @@ async fn changes_are_made_all_or_none() {
         .expect_err("it is there twice");
     assert_eq!(
         twice.to_string(),
-        "`poem`: edit 1 matches 2 times instead of once"
+        "`poem`: edit 1 matches 2 times instead of once, at lines 1, 2: include more of the lines \
+         around it in the text to replace, or set `all`"
     );
     assert_eq!(office.read("poem").await.expect("it is there"), text);
     edit.changes[1].all = true;
