@@ -19,6 +19,7 @@ mod lines;
 mod message;
 mod path;
 mod read;
+mod replace;
 mod search;
 mod spec;
 mod stats;

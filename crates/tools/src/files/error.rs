@@ -126,6 +126,8 @@ pub enum Rule {
     Special,
     /// A file with several links is not written in place: it may belong to somebody else.
     Linked,
+    /// A file whose mode lets nobody write it is not written.
+    Mode,
     /// A read-only root is not written to.
     ReadOnly,
     /// The root itself is neither removed nor renamed nor replaced.
@@ -146,12 +148,13 @@ pub enum Rule {
 
 impl Rule {
     /// All rules.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Outside,
         Self::Absolute,
         Self::Name,
         Self::Special,
         Self::Linked,
+        Self::Mode,
         Self::ReadOnly,
         Self::Root,
         Self::Size,
@@ -171,6 +174,7 @@ impl Rule {
             Self::Name => "name",
             Self::Special => "special",
             Self::Linked => "linked",
+            Self::Mode => "mode",
             Self::ReadOnly => "read-only",
             Self::Root => "root",
             Self::Size => "size",
@@ -195,6 +199,10 @@ impl Rule {
             Self::Linked => {
                 "has several hard links and cannot be written in place: replace it (mode \
                  `atomic`, write_file), or remove the other links"
+            }
+            Self::Mode => {
+                "has a mode without write permission, such as 0444: change its mode, or write \
+                 another file"
             }
             Self::ReadOnly => {
                 "is below a read-only root: write elsewhere, or open the root without `read_only`"

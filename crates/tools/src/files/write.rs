@@ -4,10 +4,10 @@
 
 use std::fs::File;
 use std::io::{self, Write as _};
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
 
-use cap_std::fs::{Dir, OpenOptions};
+use cap_std::fs::{OpenOptions, PermissionsExt as _};
 use rustix::fs::{RenameFlags, renameat_with};
 use rustix::io::Errno;
 
@@ -15,7 +15,7 @@ use super::disk::{Disk, QuotaAmount, freed, is_alone};
 use super::error::{FileError, Rule};
 use super::message::{Append, Delete, Make, Rename, Write, WriteMode};
 use super::path::{GivenPath, RootedPath};
-use super::temp_file::temp_name;
+use super::replace::{NotReplaced, check_writable, replace_file};
 
 impl Disk {
     /// Writes a whole file.
@@ -24,13 +24,18 @@ impl Disk {
         let rooted = self.rooted_for_writing(&given)?;
         self.is_small(write.octets.len() as u64, rooted)?;
         match write.mode {
-            WriteMode::Inplace => self.write_in_place(rooted, &write.octets),
+            WriteMode::Inplace => self.write_in_place(rooted, &write.octets, SyncToDisk::No),
             WriteMode::Atomic => self.replace(rooted, &write.octets, SyncToDisk::No),
             WriteMode::Durable => self.replace(rooted, &write.octets, SyncToDisk::Yes),
         }
     }
 
-    fn write_in_place(&self, rooted: RootedPath<'_>, bytes: &[u8]) -> Result<(), FileError> {
+    fn write_in_place(
+        &self,
+        rooted: RootedPath<'_>,
+        bytes: &[u8],
+        sync: SyncToDisk,
+    ) -> Result<(), FileError> {
         let length = bytes.len() as u64;
         let mut options = OpenOptions::new();
         let (mut file, before) = self.open_or_make(rooted, options.write(true), |_| length)?;
@@ -41,6 +46,10 @@ impl Disk {
             } else {
                 Ok(())
             }
+        });
+        let written = written.and_then(|()| match sync {
+            SyncToDisk::Yes => file.sync_all(),
+            SyncToDisk::No => Ok(()),
         });
         let now = match &written {
             Ok(()) => length,
@@ -110,7 +119,10 @@ impl Disk {
         }
         match self.open_file(rooted, options) {
             Ok((_, metadata)) if !is_alone(&metadata) => Err(rooted.refused(Rule::Linked)),
-            Ok((file, metadata)) => Ok(Some((file, metadata.len()))),
+            Ok((file, metadata)) => {
+                check_mode(metadata.mode(), rooted)?;
+                Ok(Some((file, metadata.len())))
+            }
             Err(FileError::NotFound { .. }) => Ok(None),
             Err(error) => Err(error),
         }
@@ -159,11 +171,15 @@ impl Disk {
         };
         self.check_quota(more, rooted)?;
         let (dir, name) = self.open_parent(rooted)?;
-        let mode = old.map(|old| {
-            use cap_std::fs::PermissionsExt as _;
-            old.permissions().mode()
-        });
-        put(&dir, name, bytes, mode, sync).map_err(rooted.failed())?;
+        if let Some(old) = &old {
+            check_mode(old.permissions().mode(), rooted)?;
+            check_writable(&dir, name).map_err(rooted.failed())?;
+        }
+        match replace_file(&dir, name, bytes, old.is_some(), sync) {
+            Ok(()) => {}
+            Err(NotReplaced::InPlaceOnly) => return self.write_in_place(rooted, bytes, sync),
+            Err(NotReplaced::Failed(error)) => return Err(rooted.failed()(error)),
+        }
         self.record(added, removed);
         self.sweeps.record_replacement(rooted.split()?.0);
         Ok(())
@@ -271,6 +287,15 @@ pub(super) enum SyncToDisk {
     No,
 }
 
+/// Checks that the mode of a file lets somebody write it. The rule holds for each way of writing,
+/// and for root, whom the kernel would let write.
+fn check_mode(mode: u32, rooted: RootedPath<'_>) -> Result<(), FileError> {
+    match mode & 0o222 {
+        0 => Err(rooted.refused(Rule::Mode)),
+        _ => Ok(()),
+    }
+}
+
 /// The amount of one empty entry.
 const ENTRY: QuotaAmount = QuotaAmount {
     bytes: 0,
@@ -280,37 +305,4 @@ const ENTRY: QuotaAmount = QuotaAmount {
 /// An amount of bytes alone.
 const fn of_bytes(bytes: u64) -> QuotaAmount {
     QuotaAmount { bytes, entries: 0 }
-}
-
-/// Writes a temporary file in the same directory and renames it to `name`.
-fn put(
-    dir: &Dir,
-    name: &Path,
-    bytes: &[u8],
-    mode: Option<u32>,
-    sync: SyncToDisk,
-) -> io::Result<()> {
-    let temporary = temp_name();
-    let mut options = OpenOptions::new();
-    let file = dir.open_with(&temporary, options.write(true).create_new(true))?;
-    let written = fill(&mut file.into_std(), bytes, mode, sync)
-        .and_then(|()| dir.rename(&temporary, dir, name));
-    if written.is_err() {
-        let _ = dir.remove_file(&temporary);
-    } else if sync == SyncToDisk::Yes {
-        // Sync the directory too, so that the new name is on the disk.
-        dir.open(".")?.sync_all()?;
-    }
-    written
-}
-
-fn fill(file: &mut File, bytes: &[u8], mode: Option<u32>, sync: SyncToDisk) -> io::Result<()> {
-    if let Some(mode) = mode {
-        file.set_permissions(std::fs::Permissions::from_mode(mode & 0o777))?;
-    }
-    file.write_all(bytes)?;
-    match sync {
-        SyncToDisk::Yes => file.sync_all(),
-        SyncToDisk::No => Ok(()),
-    }
 }

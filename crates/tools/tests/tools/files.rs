@@ -14,6 +14,7 @@ use tempfile::TempDir;
 mod attack;
 mod edits;
 mod folder;
+mod keep;
 mod leftover;
 mod limit;
 mod naive;
