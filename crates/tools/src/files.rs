@@ -16,6 +16,7 @@ mod door;
 mod edit;
 mod error;
 mod lines;
+mod link;
 mod message;
 mod path;
 mod read;
@@ -175,7 +176,7 @@ impl strowger::Actor for Files {
 
     async fn make(&mut self, ask: Ask<Make>) {
         let Ask { request, reply } = ask;
-        let outcome = self.disk.make(&request);
+        let outcome = self.explain(self.disk.make(&request));
         self.record_call(Verb::Make, &request.path, &outcome, |()| 0);
         reply.send(outcome);
     }
@@ -200,7 +201,7 @@ impl strowger::Actor for Files {
 
     async fn stat(&mut self, ask: Ask<Stat>) {
         let Ask { request, reply } = ask;
-        let outcome = self.disk.stat(&request.path);
+        let outcome = self.explain(self.disk.stat(&request.path));
         self.record_call(Verb::Stat, &request.path, &outcome, |_| 0);
         reply.send(outcome);
     }
@@ -227,7 +228,7 @@ impl strowger::Actor for Files {
                     .await;
             }
             begun => {
-                let outcome = begun.map(|(lister, _)| lister.finish());
+                let outcome = self.explain(begun.map(|(lister, _)| lister.finish()));
                 self.record_call(Verb::List, &request.path, &outcome, |_| 0);
                 reply.send(outcome);
             }
@@ -274,9 +275,13 @@ impl strowger::Actor for Files {
 }
 
 impl Files {
+    fn explain<T>(&self, outcome: Result<T, FileError>) -> Result<T, FileError> {
+        outcome.map_err(|error| self.disk.explained(error))
+    }
+
     /// Reads a file; a long one is read on a blocking thread.
     async fn read_file(&self, read: &Read) -> Result<Bytes, FileError> {
-        let opened = self.disk.open_read(read)?;
+        let opened = self.explain(self.disk.open_read(read))?;
         if opened.length <= MAX_INLINE_BYTES {
             return opened.read();
         }
@@ -290,10 +295,10 @@ impl Files {
         F: FnOnce(&Disk) -> Result<T, FileError> + Send + 'static,
     {
         if !long {
-            return work(&self.disk);
+            return self.explain(work(&self.disk));
         }
         let disk = Arc::clone(&self.disk);
-        on_blocking_thread(move |_| work(&disk)).await
+        self.explain(on_blocking_thread(move |_| work(&disk)).await)
     }
 
     /// Starts a search for leftovers of killed writers in a directory where a file was replaced. It
@@ -333,6 +338,7 @@ impl Files {
         let disk = Arc::clone(&self.disk);
         let job = on_blocking_thread(move |stop| {
             let outcome = work(&disk, &|| stop() || !reply.is_waiting());
+            let outcome = outcome.map_err(|error| disk.explained(error));
             let bytes = outcome.as_ref().map_or(0, bytes);
             let record = CallRecord::new(verb, path, &outcome, bytes);
             reply.send(outcome);

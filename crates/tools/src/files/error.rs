@@ -18,6 +18,20 @@ pub enum FileError {
         /// The rule.
         rule: Rule,
     },
+    /// The path passes a link to an absolute path, which is refused also where it leads below the
+    /// root; nothing was changed.
+    #[error(
+        "`{path}` passes `{link}`, a link to an absolute path (rule: outside): use `{instead}`, or \
+         make the link relative"
+    )]
+    AbsoluteLink {
+        /// The path.
+        path: String,
+        /// The link, relative to the root.
+        link: String,
+        /// The same entry without the link, relative to the root.
+        instead: String,
+    },
     /// A limit forbids the call; nothing was changed.
     #[error("`{path}` {} (rule: {})", .rule.says_of(*.most, *.used, *.wanted), .rule.name())]
     Limit {
@@ -301,6 +315,7 @@ impl FileError {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Refused { rule, .. } | Self::Limit { rule, .. } => rule.name(),
+            Self::AbsoluteLink { .. } => Rule::Outside.name(),
             Self::NotFound { .. } => "not-found",
             Self::Exists { .. } => "exists",
             Self::IsDirectory { .. } => "is-directory",
@@ -323,7 +338,9 @@ impl FileError {
     #[must_use]
     pub fn to_fault(&self) -> Fault {
         let code = match self {
-            Self::Refused { .. } | Self::Limit { .. } => FaultCode::Refused,
+            Self::Refused { .. } | Self::AbsoluteLink { .. } | Self::Limit { .. } => {
+                FaultCode::Refused
+            }
             Self::Pattern { .. } | Self::Arguments { .. } => FaultCode::BadRequest,
             Self::Cancelled { .. } => FaultCode::Cancelled,
             _ => FaultCode::Failed,

@@ -38,6 +38,12 @@ pub struct ReadLines {
     /// Number of lines at the end to return; excludes `from` and `head`.
     #[serde(default)]
     pub tail: Option<u64>,
+    /// Number of bytes of these lines to skip.
+    #[serde(default)]
+    pub offset: u64,
+    /// Maximum number of bytes to return; without it, more than the limit is an error.
+    #[serde(default)]
+    pub length: Option<u64>,
 }
 
 /// Reads several files. Each succeeds or fails on its own. Together they may have at most as many

@@ -21,6 +21,7 @@ mod naive;
 mod names;
 mod outside;
 mod protocol;
+mod refusals;
 mod scan;
 
 /// A files actor over a directory `data`, with a secret beside it.

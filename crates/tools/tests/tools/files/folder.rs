@@ -117,6 +117,7 @@ async fn lines_of_a_file_of_any_size_are_read() {
             from,
             head,
             tail,
+            ..ReadLines::default()
         };
         let octets = office.ask(ask).await?;
         Ok(String::from_utf8(octets.into()).expect("it is text"))
