@@ -315,25 +315,26 @@ pub struct TreeCut {
     pub remedy: String,
 }
 
-/// Finds files by name, and lines in them by pattern, in files of any size.
+/// Finds files and directories by name, and lines in files by pattern, in files of any size.
 ///
-/// Links are not followed. A binary file is searched up to its first NUL and counted in
-/// [`Skipped::binary`].
+/// Links are found by name, but not followed. A binary file is searched up to its first NUL and
+/// counted in [`Skipped::binary`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Search {
-    /// The path of the directory to search; the root if empty.
+    /// The path of the directory or file to search; the root if empty.
     #[serde(default)]
     pub path: String,
-    /// A glob for the paths of files relative to that directory, such as `**/*.rs`; all files if
-    /// absent.
+    /// A glob for the paths relative to that directory, such as `**/*.rs`; all files if absent. If
+    /// a path matches with `[`, `]`, `{` and `}` taken literally, they are.
     #[serde(default)]
     pub names: Option<String>,
     /// Files and directories to exclude, with everything below them: globs as in `names`, or names
     /// without a slash, which match at every level.
     #[serde(default)]
     pub exclude: Vec<String>,
-    /// A regular expression for lines; if absent, files are found by name alone.
+    /// A regular expression for lines; if absent, files, directories and links are found by name
+    /// alone.
     #[serde(default)]
     pub text: Option<String>,
     /// Maximum number of matches; the limit of the actor if absent.
@@ -405,7 +406,7 @@ impl Skipped {
     }
 }
 
-/// A matching file, or a matching line in a file.
+/// A matching entry, or a matching line in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Match {
@@ -414,6 +415,9 @@ pub struct Match {
     /// The URI, as in [`Entry`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uri: Option<String>,
+    /// The kind of the entry, in a search by name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<EntryKind>,
     /// Line number, from 1, in a search for text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,

@@ -34,18 +34,41 @@ struct FileSearch<'a> {
     bytes: u64,
     stop: StopCheck<'a>,
     found: Found,
+    /// Set once an entry has a name that is searched for.
+    is_named: bool,
 }
 
 impl Disk {
     /// Searches until everything was looked at, a limit is reached or `stop` returns `true`.
     pub(super) fn search(&self, search: &Search, stop: StopCheck<'_>) -> Result<Found, FileError> {
+        // A name such as `[id]` is found before it is a glob.
+        if let Some(literal) = search.names.as_deref().and_then(literal) {
+            let (found, is_named) = self.search_names(search, Some(&literal), stop)?;
+            if is_named {
+                return Ok(found);
+            }
+        }
+        let (found, _) = self.search_names(search, search.names.as_deref(), stop)?;
+        Ok(found)
+    }
+
+    /// Searches for these names. Also returns `true` if there is an entry with such a name.
+    fn search_names(
+        &self,
+        search: &Search,
+        names: Option<&str>,
+        stop: StopCheck<'_>,
+    ) -> Result<(Found, bool), FileError> {
         let given = GivenPath::new(&search.path);
         let rooted = self.rooted(&given)?;
-        let names = search.names.as_deref().map(glob).transpose()?;
+        let names = names.map(glob).transpose()?;
         let names = names.map(|names| names.compile_matcher());
         let exclude = excluded(&search.exclude)?;
         let text = search.text.as_deref().map(regex).transpose()?;
-        let dir = self.root.open_dir(rooted.path).map_err(rooted.failed())?;
+        let opened = self.root.open_dir(rooted.path);
+        let is_file = |error: &io::Error| {
+            error.kind() == io::ErrorKind::NotADirectory && self.root.is_file(rooted.path)
+        };
         let mut running = FileSearch {
             disk: self,
             given: &search.path,
@@ -62,9 +85,31 @@ impl Disk {
             bytes: self.limits.searched,
             stop,
             found: Found::default(),
+            is_named: false,
         };
-        running.search_directory(&dir, Path::new(""), self.limits.depth)?;
-        Ok(running.found)
+        match opened {
+            Err(error) if is_file(&error) => {
+                // The file itself, if the path leads through links to it.
+                let path = self.root.canonicalize(rooted.path);
+                let path = path.map_err(rooted.failed())?;
+                let name = path.file_name().unwrap_or_default();
+                let parent = path.parent().unwrap_or(Path::new(""));
+                let dir = match parent.as_os_str().is_empty() {
+                    true => self.root.open_dir("."),
+                    false => self.root.open_dir(parent),
+                };
+                let dir = dir.map_err(rooted.failed())?;
+                parent.clone_into(&mut running.base);
+                if !running.is_other(Path::new(name)) {
+                    running.search_file(&dir, name, Path::new(name))?;
+                }
+            }
+            opened => {
+                let dir = opened.map_err(rooted.failed())?;
+                running.search_directory(&dir, Path::new(""), self.limits.depth)?;
+            }
+        }
+        Ok((running.found, running.is_named))
     }
 }
 
@@ -108,6 +153,16 @@ impl FileSearch<'_> {
             if self.exclude.is_match(&path) {
                 continue;
             }
+            if self.text.is_none()
+                && self.names.is_some()
+                && kind != EntryKind::File
+                && !self.is_other(&path)
+            {
+                self.add(&path, kind, None);
+                if kind != EntryKind::Directory || self.found.cut.is_some() {
+                    continue;
+                }
+            }
             match kind {
                 EntryKind::Directory if depth == 0 => self.skip(&path, SkipReason::Deep),
                 EntryKind::Directory => match dir.open_dir(&name) {
@@ -124,17 +179,19 @@ impl FileSearch<'_> {
         Ok(())
     }
 
-    /// Returns `true` if the name of a file does not match the names searched for.
-    fn is_other(&self, path: &Path) -> bool {
+    /// Returns `true` if the name of an entry does not match the names searched for.
+    fn is_other(&mut self, path: &Path) -> bool {
         let names = self.names.as_ref();
-        names.is_some_and(|names| !names.is_match(path))
+        let is_other = names.is_some_and(|names| !names.is_match(path));
+        self.is_named |= !is_other;
+        is_other
     }
 
     fn search_file(&mut self, dir: &Dir, name: &OsStr, path: &Path) -> Result<(), FileError> {
         self.check_cancelled()?;
         let Some(pattern) = self.text.clone() else {
             self.found.files += 1;
-            self.add(path, None);
+            self.add(path, EntryKind::File, None);
             return Ok(());
         };
         let mut options = OpenOptions::new();
@@ -171,7 +228,7 @@ impl FileSearch<'_> {
         let (budget, stop) = (self.bytes, self.stop);
         let mut scanner = mem::take(&mut self.scanner);
         let mut take = |number, text| {
-            self.add(path, Some((number, text)));
+            self.add(path, EntryKind::File, Some((number, text)));
             self.found.cut.is_none()
         };
         let scanned = scanner.scan(pattern, file.take(budget), &mut take, stop);
@@ -209,17 +266,19 @@ impl FileSearch<'_> {
         }
     }
 
-    fn add(&mut self, path: &Path, line: Option<(u64, String)>) {
+    fn add(&mut self, path: &Path, kind: EntryKind, line: Option<(u64, String)>) {
         if self.found.matches.len() >= self.most {
             self.cut(SearchLimit::Matches);
             return;
         }
         let path = self.base.join(path);
         let (path, uri) = named(path.as_os_str(), || self.disk.name.join(&path));
+        let kind = line.is_none().then_some(kind);
         let (line, text) = line.unzip();
         self.found.matches.push(Match {
             path,
             uri,
+            kind,
             line,
             text,
         });
@@ -281,8 +340,30 @@ fn glob(pattern: &str) -> Result<Glob, FileError> {
     let glob = GlobBuilder::new(pattern).literal_separator(true).build();
     glob.map_err(|error| FileError::Pattern {
         pattern: pattern.chars().take(MAX_SHOWN_PATTERN).collect(),
-        why: error.kind().to_string(),
+        why: match literal(pattern) {
+            Some(_) => format!(
+                "{} (a literal `[` or `{{` is `\\[` or `\\{{`)",
+                error.kind()
+            ),
+            None => error.kind().to_string(),
+        },
     })
+}
+
+/// The glob in which brackets and braces are literal, if the pattern has any and escapes none.
+fn literal(pattern: &str) -> Option<String> {
+    const BRACKETS: [char; 4] = ['[', ']', '{', '}'];
+    if !pattern.contains(BRACKETS) || pattern.contains('\\') {
+        return None;
+    }
+    let mut escaped = String::with_capacity(pattern.len() + 8);
+    for letter in pattern.chars() {
+        if BRACKETS.contains(&letter) {
+            escaped.push('\\');
+        }
+        escaped.push(letter);
+    }
+    Some(escaped)
 }
 
 /// Compiles the patterns to exclude.
@@ -298,9 +379,16 @@ pub(super) fn excluded(patterns: &[String]) -> Result<GlobSet, FileError> {
     let mut set = GlobSetBuilder::new();
     for pattern in patterns {
         let pattern = pattern.trim_end_matches('/');
-        set.add(glob(pattern)?);
-        if !pattern.contains('/') {
-            set.add(glob(&format!("**/{pattern}"))?);
+        let mut add = |pattern: &str| -> Result<(), FileError> {
+            set.add(glob(pattern)?);
+            if !pattern.contains('/') {
+                set.add(glob(&format!("**/{pattern}"))?);
+            }
+            Ok(())
+        };
+        add(pattern)?;
+        if let Some(literal) = literal(pattern) {
+            add(&literal)?;
         }
     }
     let built = set.build();

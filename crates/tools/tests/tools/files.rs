@@ -13,6 +13,7 @@ use tempfile::TempDir;
 
 mod attack;
 mod edits;
+mod find;
 mod folder;
 mod keep;
 mod leftover;
