@@ -45,6 +45,7 @@ mod replay;
 mod roles;
 mod running;
 mod serve;
+mod stdio;
 mod store;
 mod store_fixture;
 mod terminal;

@@ -16,7 +16,6 @@ use serde_json::Value;
 use strowger::{Fault, FaultCode};
 
 use super::Mcp;
-use super::overlong::{self, TOO_LONG};
 use super::tool::{McpAnswer, McpContent, McpEffect, McpTool, Progress};
 use crate::access::Caller;
 
@@ -75,8 +74,7 @@ impl ServerHandler for McpHandler {
         request: CustomRequest,
         _: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        let longest = self.mcp.0.limits.line.max(overlong::MIN_LINE);
-        Err(unread(&request.method, request.params, longest))
+        Err(unread(&request.method, request.params))
     }
 
     async fn call_tool(
@@ -110,17 +108,10 @@ impl ServerHandler for McpHandler {
 
 /// Builds the error for a request that rmcp could not parse. A request with a known method but
 /// invalid parameters arrives here as a request with an unknown method.
-fn unread(method: &str, params: Option<Value>, longest: usize) -> ErrorData {
+fn unread(method: &str, params: Option<Value>) -> ErrorData {
     let wrong = match method {
         "tools/call" => misread::<CallToolRequestParams>(params),
         "tools/list" => misread::<PaginatedRequestParams>(params),
-        TOO_LONG => {
-            let text = format!(
-                "the message is larger than {longest} bytes (limit `line`): send it in parts, or \
-                 raise the limit with --limit line=N"
-            );
-            return ErrorData::invalid_request(text, None);
-        }
         _ => {
             let text = format!("unknown method {method:?}");
             return ErrorData::new(ErrorCode::METHOD_NOT_FOUND, text, None);
