@@ -11,6 +11,7 @@
 //!       ◀─progress─                  ◀──────────────────┘
 //! ```
 
+mod arguments;
 mod http;
 mod line;
 mod server;
