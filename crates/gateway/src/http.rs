@@ -201,7 +201,7 @@ impl HttpDoor {
     pub fn offer(&self, agents: McpHttp) {
         self.state
             .agents
-            .get_or_init(|| Arc::new(McpHttpService::new(agents)));
+            .get_or_init(|| Arc::new(McpHttpService::new(agents, self.address.ip())));
     }
 
     /// Returns the address of the endpoint.

@@ -40,6 +40,7 @@ pub(super) fn offer(config: &Config, tokens: &EndpointTokens, mcp: &Mcp, http: O
     // `endpoints::tokens` has checked that an HTTP endpoint is configured.
     if let Some(door) = http.filter(|_| config.mcp.http) {
         let agents = McpHttp::new(mcp.clone(), tokens.agents.clone());
-        door.offer(agents.with_origins(config.mcp.origins.clone()));
+        let agents = agents.with_origins(config.mcp.origins.clone());
+        door.offer(agents.with_hosts(config.mcp.hosts.clone()));
     }
 }

@@ -29,11 +29,16 @@ pub(crate) struct Web {
 
 impl Web {
     pub(crate) async fn open(change: impl FnOnce(&mut HttpLimits, &mut McpLimits)) -> Self {
+        Self::at("127.0.0.1:0", change).await
+    }
+
+    /// Listens at an address.
+    async fn at(address: &str, change: impl FnOnce(&mut HttpLimits, &mut McpLimits)) -> Self {
         let mut limits = HttpLimits::default();
         let mut of_agents = McpLimits::default();
         change(&mut limits, &mut of_agents);
         let office = Office::open(|limits| *limits = of_agents).await;
-        let any = "127.0.0.1:0".parse().expect("an address");
+        let any = address.parse().expect("an address");
         let recorder = Recorder::default();
         let door = HttpDoor::open(&office.system, any, limits, recorder, Vitals::new()).await;
         let door = door.expect("the loopback has ports");
@@ -46,6 +51,8 @@ impl Web {
             limited,
         ];
         let agents = McpHttp::new(office.mcp.clone(), tokens);
+        let hosts = ["agents.example", "port.example:8443"].map(str::to_owned);
+        let agents = agents.with_hosts(hosts.to_vec());
         door.offer(agents.with_origins(vec![ORIGIN.to_owned()]));
         Self {
             address: door.address(),
@@ -195,6 +202,20 @@ async fn nobody_else_is_let_in() {
         .sent("OPTIONS", &format!("Origin: {ORIGIN}\r\n"), "")
         .await;
     assert_eq!(asked.status, 204);
+    let allowed = asked
+        .header("access-control-allow-headers")
+        .expect("a list");
+    for name in [
+        "authorization",
+        "mcp-protocol-version",
+        "mcp-method",
+        "mcp-name",
+    ] {
+        assert!(
+            allowed.split(", ").any(|allowed| allowed == name),
+            "{allowed}"
+        );
+    }
 
     let elsewhere = message.replace("test", &"t".repeat(5000));
     assert_eq!(web.sent("POST", &known, &elsewhere).await.status, 413);
@@ -258,22 +279,53 @@ async fn a_session_is_of_no_use_to_another_token() {
     assert_eq!(own.message()["result"]["structuredContent"]["number"], 6);
 }
 
-#[tokio::test]
-async fn a_page_of_another_host_is_not_served_by_its_name() {
-    let web = Web::open(|_, _| {}).await;
-    let mut stream = TcpStream::connect(web.address).await.expect("it listens");
+/// Begins a session with a request for this host.
+async fn hello_to(address: SocketAddr, host: &str) -> Answer {
+    let mut stream = TcpStream::connect(address).await.expect("it listens");
     let body = initialize("2025-06-18").to_string();
     let request = format!(
-        "POST /mcp HTTP/1.1\r\nHost: rebound.example\r\nAuthorization: Bearer {TOKEN}\r\n\
+        "POST /mcp HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {TOKEN}\r\n\
          Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
          Connection: close\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     );
-    stream
-        .write_all(request.as_bytes())
-        .await
-        .expect("it reads");
-    assert_eq!(Answer::read(stream).await.status, 403);
+    let written = stream.write_all(request.as_bytes()).await;
+    written.expect("it reads");
+    Answer::read(stream).await
+}
+
+#[tokio::test]
+async fn a_page_of_another_host_is_not_served_by_its_name() {
+    let web = Web::at("127.0.0.2:0", |_, _| {}).await;
+    let own = web.address.to_string();
+    for host in [
+        &*own,
+        "127.0.0.2",
+        "localhost",
+        "LOCALHOST:80",
+        "127.0.0.1:9464",
+        "[::1]:9464",
+        "agents.example",
+        "agents.example:8443",
+        "port.example:8443",
+    ] {
+        assert_eq!(hello_to(web.address, host).await.status, 200, "{host}");
+    }
+    for host in [
+        "rebound.example",
+        "10.0.0.1",
+        "127.0.0.2.evil.example",
+        "agents.example.evil.example",
+        "port.example",
+        "port.example:1",
+        "a b",
+    ] {
+        let refused = hello_to(web.address, host).await;
+        assert_eq!(refused.status, 403, "{host}");
+        let says = format!("host `{host}` not allowed");
+        assert!(refused.body.contains(&says), "{refused:?}");
+        assert!(refused.body.contains("mcp.hosts"), "{refused:?}");
+    }
 }
 
 #[tokio::test]
