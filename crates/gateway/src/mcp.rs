@@ -12,6 +12,7 @@
 //! ```
 
 mod arguments;
+mod event_log;
 mod http;
 mod line;
 mod server;

@@ -1,6 +1,7 @@
 //! Agents over HTTP: a single path, with a check of the token and of the page's origin.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
@@ -11,6 +12,7 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::time::timeout;
 
+use super::event_log::EventLog;
 use super::server::McpHandler;
 use super::session::{ForeignSession, Sessions};
 use super::{Mcp, McpLimits};
@@ -89,7 +91,8 @@ impl McpHttpService {
         } = http;
         let callers = Callers::new(&tokens, ENDPOINT, &mcp.0.audit);
         let limits = mcp.0.limits;
-        let mut sessions = LocalSessionManager::default();
+        let events = Arc::new(EventLog::new(limits.idle));
+        let mut sessions = LocalSessionManager::default().with_event_store(events);
         sessions.session_config.keep_alive = Some(limits.idle);
         sessions.session_config.init_timeout = Some(limits.time);
         let sessions = Sessions::new(sessions);

@@ -352,6 +352,38 @@ async fn an_agent_that_leaves_or_cancels_ends_its_call() {
 }
 
 #[tokio::test]
+async fn an_agent_that_was_cut_off_fetches_its_answer() {
+    let mut web = Web::open(|_, _| {}).await;
+    let session = web.session().await;
+    let known = format!("Authorization: Bearer {TOKEN}\r\n{session}");
+    let waiting = call(9, "wait", &json!({})).to_string();
+    let mut open = web.begin("POST", &known, &waiting).await;
+    assert_eq!(web.office.told().await, "begun");
+    let (mut head, mut chunk) = (String::new(), [0; 1024]);
+    let last_id = |text: &str| {
+        let ids = text.lines().filter_map(|line| line.strip_prefix("id:"));
+        ids.last().map(|id| id.trim().to_owned())
+    };
+    while last_id(&head).is_none() {
+        let count = open.read(&mut chunk).await.expect("it is served");
+        head.push_str(&String::from_utf8_lossy(&chunk[..count]));
+    }
+    let first = last_id(&head).expect("an event");
+    drop(open);
+    // The call ends while nobody listens.
+    let waiting = web.office.system.find("/mcp/calls/1").expect("it waits");
+    waiting.kill();
+    waiting.stopped().await;
+    let resume = |id: &str| format!("{known}Last-Event-ID: {id}\r\n");
+    let fetched = web.sent("GET", &resume(&first), "").await;
+    assert_eq!(fetched.message()["id"], 9, "{fetched:?}");
+    let last = last_id(&fetched.body).expect("an event");
+    // Only what is later is repeated.
+    let rest = web.sent("GET", &resume(&last), "").await;
+    assert!(!rest.body.contains("data: {"), "{rest:?}");
+}
+
+#[tokio::test]
 async fn agents_beyond_the_limit_are_turned_away_and_watchers_are_not() {
     let web = Web::open(|door, agents| {
         door.connections = 1;
