@@ -206,7 +206,7 @@ impl HttpServer {
     pub fn serve_mcp(&self, agents: McpHttpSpec) {
         self.state
             .agents
-            .get_or_init(|| Arc::new(McpHttpService::new(agents)));
+            .get_or_init(|| Arc::new(McpHttpService::new(agents, self.address.ip())));
     }
 
     /// Returns the address of the endpoint.

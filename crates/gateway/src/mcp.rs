@@ -11,8 +11,10 @@
 //!       ◀─progress─                  ◀──────────────────┘
 //! ```
 
+mod arguments;
+mod event_log;
 mod http;
-mod line_limit;
+mod line;
 mod server;
 mod session;
 mod tool;
@@ -24,18 +26,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rmcp::ServiceExt as _;
-use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::service::ServerInitializeError;
 use serde_json::{Value, json};
 use strowger::{
     Actor, ActorSystem, ChildSpec, Context, Dynamic, DynamicRef, Fault, FaultCode, Shutdown,
     StartError, Strategy, Supervisor,
 };
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::sleep;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub use self::http::McpHttpSpec;
 pub(crate) use self::http::{McpHttpService, PATH, token};
-use self::line_limit::LineLimitReader;
+use self::line::LineTransport;
 use self::server::McpHandler;
 pub use self::tool::{
     ProgressReporter, Tool, ToolContent, ToolEffect, ToolOutput, ToolRequest, ToolSet,
@@ -99,6 +102,9 @@ pub enum McpServeError {
     /// The agent did not complete the handshake of the protocol.
     #[error("MCP initialization failed: {0}")]
     Handshake(String),
+    /// The output was closed before all answers were written.
+    #[error("the output was closed before all answers were written: {0}")]
+    Output(String),
     /// The task that serves the agent failed.
     #[error("MCP session failed: {0}")]
     Session(String),
@@ -199,14 +205,31 @@ impl McpServer {
         let ended = self.0.ended.child_token();
         let owner = Some(self.0.owner.clone());
         let server = McpHandler::new(self.clone(), owner);
-        let max_len = self.0.limits.line.max(line_limit::MIN_LINE_LIMIT);
-        let transport = AsyncRwTransport::new(LineLimitReader::new(read, max_len), write);
-        let transport = transport.with_max_line_length(max_len);
-        let running = server.serve_with_ct(transport, ended).await;
-        let running = running.map_err(|error| McpServeError::Handshake(error.to_string()))?;
-        match running.waiting().await {
-            Ok(_) => Ok(()),
-            Err(error) => Err(McpServeError::Session(error.to_string())),
+        let limits = &self.0.limits;
+        // Each call has ended by its own deadline.
+        let drain = limits.deadline + DRAIN_MARGIN;
+        let (transport, writing) =
+            LineTransport::new(read, write, limits.line, drain, ended.clone());
+        let served = match server.serve_with_ct(transport, ended.clone()).await {
+            Ok(running) => match running.waiting().await {
+                Ok(_) => Ok(()),
+                Err(error) => Err(McpServeError::Session(error.to_string())),
+            },
+            // An agent may leave before it has said anything.
+            Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {
+                Ok(())
+            }
+            Err(error) => Err(McpServeError::Handshake(unmet(error))),
+        };
+        let written = tokio::select! {
+            written = writing => written,
+            // The node ends, whether or not the agent still reads.
+            () = async { ended.cancelled().await; sleep(DRAIN_MARGIN).await } => return served,
+        };
+        match written {
+            Ok(Ok(())) => served,
+            Ok(Err(error)) => served.and(Err(McpServeError::Output(error.to_string()))),
+            Err(error) => served.and(Err(McpServeError::Session(error.to_string()))),
         }
     }
 
@@ -266,6 +289,19 @@ impl McpServer {
         }
     }
 }
+
+/// Describes a handshake that failed, without the message that it failed at.
+fn unmet(error: ServerInitializeError) -> String {
+    match error {
+        ServerInitializeError::ExpectedInitializeRequest(_) => {
+            "the first message must be an `initialize` request".to_owned()
+        }
+        error => error.to_string(),
+    }
+}
+
+/// Time to write what remains when all calls have ended.
+const DRAIN_MARGIN: Duration = Duration::from_secs(2);
 
 /// Builds the fault for a call that could not be started.
 fn start_fault(error: &StartError, calls: usize) -> Fault {

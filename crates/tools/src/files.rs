@@ -43,9 +43,11 @@ mod edit;
 mod error;
 mod export;
 mod lines;
+mod link;
 mod message;
 mod path;
 mod read;
+mod replace;
 mod search;
 mod spec;
 mod stats;
@@ -207,7 +209,7 @@ impl strowger::Actor for Files {
 
     async fn create_directory(&mut self, ask: Ask<CreateDirectoryRequest>) {
         let Ask { request, reply } = ask;
-        let outcome = self.disk.create_directory(&request);
+        let outcome = self.explain(self.disk.create_directory(&request));
         self.record_call(Verb::Make, &request.path, &outcome, |()| 0);
         reply.send(outcome);
     }
@@ -236,7 +238,7 @@ impl strowger::Actor for Files {
 
     async fn stat(&mut self, ask: Ask<StatRequest>) {
         let Ask { request, reply } = ask;
-        let outcome = self.disk.stat(&request.path);
+        let outcome = self.explain(self.disk.stat(&request.path));
         self.record_call(Verb::Stat, &request.path, &outcome, |_| 0);
         reply.send(outcome);
     }
@@ -263,7 +265,7 @@ impl strowger::Actor for Files {
                     .await;
             }
             begun => {
-                let outcome = begun.map(|(lister, _)| lister.finish());
+                let outcome = self.explain(begun.map(|(lister, _)| lister.finish()));
                 self.record_call(Verb::List, &request.path, &outcome, |_| 0);
                 reply.send(outcome);
             }
@@ -314,9 +316,13 @@ impl strowger::Actor for Files {
 }
 
 impl Files {
+    fn explain<T>(&self, outcome: Result<T, FileError>) -> Result<T, FileError> {
+        outcome.map_err(|error| self.disk.explained(error))
+    }
+
     /// Reads a file; a long one is read on a blocking thread.
     async fn read_file(&self, read: &ReadRequest) -> Result<Bytes, FileError> {
-        let opened = self.disk.open_read(read)?;
+        let opened = self.explain(self.disk.open_read(read))?;
         if opened.length <= MAX_INLINE_BYTES {
             return opened.read();
         }
@@ -330,10 +336,10 @@ impl Files {
         F: FnOnce(&Disk) -> Result<T, FileError> + Send + 'static,
     {
         if !long {
-            return work(&self.disk);
+            return self.explain(work(&self.disk));
         }
         let disk = Arc::clone(&self.disk);
-        on_blocking_thread(move |_| work(&disk)).await
+        self.explain(on_blocking_thread(move |_| work(&disk)).await)
     }
 
     /// Starts to remove temporary files of killed writers from a directory where a file was
@@ -374,6 +380,7 @@ impl Files {
         let disk = Arc::clone(&self.disk);
         let job = on_blocking_thread(move |stop| {
             let outcome = work(&disk, &|| stop() || !reply.is_waiting());
+            let outcome = outcome.map_err(|error| disk.explained(error));
             let bytes = outcome.as_ref().map_or(0, bytes);
             let record = CallRecord::new(verb, path, &outcome, bytes);
             reply.send(outcome);

@@ -312,7 +312,9 @@ fn add_writing(tools: ToolSet, roots: &Roots) -> ToolSet {
                 "oldText",
                 scalar(
                     "string",
-                    "Text to replace. It must occur exactly once unless `all` is set.",
+                    "Text to replace. It must occur exactly once unless `all` is set. Line ends, \
+                     trailing spaces, quotes and indentation may differ from the file, which \
+                     keeps its own.",
                 ),
             ),
             ("newText", scalar("string", "Replacement text.")),

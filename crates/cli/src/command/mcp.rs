@@ -3,16 +3,20 @@
 mod limits;
 
 use std::io::{self, Read, Write};
+use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use strowger::{ActorSystem, Fault};
-use strowger_gateway::mcp::McpServer;
+use strowger_gateway::mcp::{McpServeError, McpServer};
 use strowger_wasm::Host;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, Interest};
+use tokio::net::unix::pipe;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
+use tokio::time::{sleep, timeout};
 
 use super::signals::ShutdownSignals;
 use crate::agent::{self, Roots};
@@ -125,14 +129,60 @@ async fn serve_in(system: &ActorSystem, args: &McpArgs) -> CliResult {
     };
     let mcp = McpServer::open(system, tools, limits).await;
     let mcp = mcp.map_err(|error| Failure::outside(error.to_string()))?;
-    let (read, write, written) = stdio()?;
+    let Standard {
+        read,
+        write,
+        ended,
+        written,
+    } = stdio()?;
+    let serving = async {
+        let served = mcp.serve(read, write).await;
+        // The last answers must reach standard output.
+        let written = written.await.unwrap_or(Ok(()));
+        served.map_err(|error| match error {
+            McpServeError::Handshake(_) => Failure::input(error.to_string()),
+            error => Failure::outside(error.to_string()),
+        })?;
+        written.map_err(|error| Failure::outside(format!("standard output: {error}")))
+    };
     tokio::select! {
-        served = mcp.serve(read, write) => {
-            // The last answers must reach standard output.
-            let _ = written.await;
-            served.map_err(|error| Failure::input(error.to_string()))
-        }
+        done = serving => done,
         () = signals.recv() => Ok(()),
+        done = abandoned(ended, limits.deadline + WRITE_TIME) => done,
+    }
+}
+
+/// Time to write the answers that remain when the calls have ended.
+const WRITE_TIME: Duration = Duration::from_secs(60);
+
+/// Interval at which output is probed for a reader after the input has ended.
+const PROBE: Duration = Duration::from_millis(100);
+
+/// Waits until input has ended and output has no reader: then the agent has left, and its calls
+/// end. Fails if the reader takes too long.
+async fn abandoned(ended: oneshot::Receiver<()>, limit: Duration) -> CliResult {
+    let _ = ended.await;
+    let reader_gone = async {
+        let stdout = io::stdout().as_fd().try_clone_to_owned();
+        // Nothing is written through this one. A file has no reader that could leave.
+        let Ok(stdout) = stdout.and_then(pipe::Sender::from_owned_fd_unchecked) else {
+            return std::future::pending().await;
+        };
+        // Whether it is writable does not matter, so it is looked at now and then.
+        let either = Interest::ERROR | Interest::WRITABLE;
+        while let Ok(ready) = stdout.ready(either).await {
+            if ready.is_error() || ready.is_write_closed() {
+                return;
+            }
+            sleep(PROBE).await;
+        }
+    };
+    match timeout(limit, reader_gone).await {
+        Ok(()) => Ok(()),
+        Err(_) => {
+            let text = format!("standard output was not read within {limit:?}; answers were lost");
+            Err(Failure::outside(text))
+        }
     }
 }
 
@@ -191,15 +241,27 @@ impl McpArgs {
 /// Bytes in transit to and from the threads that wait for standard input and output.
 const PIPE_BYTES: usize = 64 * 1024;
 
-/// Returns standard input and output, and a receiver that resolves when all output is written.
+/// Standard input and output.
+struct Standard {
+    read: DuplexStream,
+    write: DuplexStream,
+    /// Resolves when the input has ended.
+    ended: oneshot::Receiver<()>,
+    /// Resolves when all output is written, or cannot be.
+    written: oneshot::Receiver<io::Result<()>>,
+}
+
+/// Opens standard input and output.
 ///
 /// Each has a thread of its own: waiting for a terminal or a pipe would block a worker.
-fn stdio() -> CliResult<(DuplexStream, DuplexStream, oneshot::Receiver<()>)> {
+fn stdio() -> CliResult<Standard> {
     let (read, mut input) = tokio::io::duplex(PIPE_BYTES);
     let (write, mut output) = tokio::io::duplex(PIPE_BYTES);
     let (out, written) = oneshot::channel();
+    let (recv, ended) = oneshot::channel();
     let handle = Handle::current();
     let reading = move || {
+        let _end: oneshot::Sender<()> = recv;
         let mut buffer = [0; 8192];
         loop {
             match io::stdin().lock().read(&mut buffer) {
@@ -218,14 +280,17 @@ fn stdio() -> CliResult<(DuplexStream, DuplexStream, oneshot::Receiver<()>)> {
     let handle = Handle::current();
     let writing = move || {
         let mut buffer = vec![0; PIPE_BYTES];
+        let mut put = Ok(());
         while let Ok(count @ 1..) = handle.block_on(output.read(&mut buffer)) {
             let mut stdout = io::stdout().lock();
-            let put = stdout.write_all(&buffer[..count]);
-            if put.and_then(|()| stdout.flush()).is_err() {
+            put = stdout
+                .write_all(&buffer[..count])
+                .and_then(|()| stdout.flush());
+            if put.is_err() {
                 break;
             }
         }
-        drop(out);
+        let _ = out.send(put);
     };
     let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
         let spawned = thread::Builder::new().name(name.to_owned()).spawn(work);
@@ -235,5 +300,10 @@ fn stdio() -> CliResult<(DuplexStream, DuplexStream, oneshot::Receiver<()>)> {
     };
     spawn("stdin", Box::new(reading))?;
     spawn("stdout", Box::new(writing))?;
-    Ok((read, write, written))
+    Ok(Standard {
+        read,
+        write,
+        ended,
+        written,
+    })
 }

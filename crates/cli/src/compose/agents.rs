@@ -46,6 +46,7 @@ pub(super) fn serve_http(
     // `endpoints::tokens` has checked that an HTTP endpoint is configured.
     if let Some(door) = http.filter(|_| config.mcp.http) {
         let agents = McpHttpSpec::new(mcp.clone(), tokens.agents.clone());
-        door.serve_mcp(agents.with_origins(config.mcp.origins.clone()));
+        let agents = agents.with_origins(config.mcp.origins.clone());
+        door.serve_mcp(agents.with_hosts(config.mcp.hosts.clone()));
     }
 }

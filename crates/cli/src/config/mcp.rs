@@ -19,6 +19,8 @@ pub(crate) struct McpSection {
     pub(crate) token_file: Option<PathBuf>,
     /// Origins of pages that may connect.
     pub(crate) origins: Vec<String>,
+    /// Host names that requests may be sent to.
+    pub(crate) hosts: Vec<String>,
     /// Maximum number of HTTP connections at a time.
     pub(crate) connections: usize,
     /// Maximum number of agents with a session over HTTP.
@@ -46,6 +48,7 @@ impl Default for McpSection {
             http: false,
             token_file: None,
             origins: Vec::new(),
+            hosts: Vec::new(),
             connections: HttpLimits::default().agents,
             sessions: limits.sessions,
             body: limits.body,

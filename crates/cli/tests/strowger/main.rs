@@ -45,6 +45,7 @@ mod robustness;
 mod roles;
 mod running;
 mod serve;
+mod stdio;
 mod store;
 mod store_fixture;
 mod strict_upf;

@@ -1,13 +1,18 @@
 //! Agents over HTTP: a single path, with a check of the token and of the page's origin.
 
+use std::net::IpAddr;
+use std::sync::Arc;
+
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderValue};
+use hyper::http::uri::Authority;
 use hyper::{Method, Request, StatusCode};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::time::timeout;
 
+use super::event_log::EventLog;
 use super::server::McpHandler;
 use super::session::{ForeignSession, Sessions};
 use super::{McpLimits, McpServer};
@@ -26,6 +31,9 @@ pub struct McpHttpSpec {
     /// The origins of pages that may call, such as `https://example.org`. Programs other than
     /// browsers send none.
     pub origins: Vec<String>,
+    /// Host names that requests may be sent to, such as `agents.example` or `agents.example:8443`,
+    /// in addition to `localhost`, the loopback addresses and the address of the endpoint.
+    pub hosts: Vec<String>,
 }
 
 impl McpHttpSpec {
@@ -36,7 +44,15 @@ impl McpHttpSpec {
             mcp,
             tokens,
             origins: Vec::new(),
+            hosts: Vec::new(),
         }
+    }
+
+    /// Also admits requests to these host names, which a proxy may pass on.
+    #[must_use]
+    pub fn with_hosts(mut self, hosts: Vec<String>) -> Self {
+        self.hosts = hosts;
+        self
     }
 
     /// Also admits pages with these origins.
@@ -54,6 +70,9 @@ pub(crate) struct McpHttpService {
     limits: McpLimits,
     callers: Callers,
     origins: Vec<String>,
+    hosts: Vec<String>,
+    /// The address of the endpoint.
+    address: IpAddr,
     admitted_count: AdmittedCount,
 }
 
@@ -63,20 +82,23 @@ const ENDPOINT: &str = "http";
 pub(crate) const PATH: &str = "/mcp";
 
 impl McpHttpService {
-    pub(crate) fn new(http: McpHttpSpec) -> Self {
+    pub(crate) fn new(http: McpHttpSpec, address: IpAddr) -> Self {
         let McpHttpSpec {
             mcp,
             tokens,
             origins,
+            hosts,
         } = http;
         let callers = Callers::new(&tokens, ENDPOINT, &mcp.0.audit);
         let limits = mcp.0.limits;
-        let mut sessions = LocalSessionManager::default();
+        let events = Arc::new(EventLog::new(limits.idle));
+        let mut sessions = LocalSessionManager::default().with_event_store(events);
         sessions.session_config.keep_alive = Some(limits.idle);
         sessions.session_config.init_timeout = Some(limits.time);
         let sessions = Sessions::new(sessions);
-        // Origins are checked here instead, so that a refusal can say what is missing.
+        // Origins and hosts are checked here instead, so that a refusal can say what is missing.
         let config = StreamableHttpServerConfig::default()
+            .disable_allowed_hosts()
             .with_cancellation_token(mcp.0.ended.child_token())
             .with_max_request_body_bytes(limits.body);
         let make = move || Ok(McpHandler::new(mcp.clone(), None));
@@ -86,6 +108,8 @@ impl McpHttpService {
             limits,
             callers,
             origins,
+            hosts,
+            address,
             admitted_count: AdmittedCount::default(),
         }
     }
@@ -103,6 +127,9 @@ impl McpHttpService {
     /// Answers a request at the path. Without a valid token its body is not read.
     pub(crate) async fn respond(&self, request: Request<Incoming>) -> HttpResponse {
         let headers = request.headers();
+        if let Some(refusal) = self.host_refusal(&request) {
+            return refusal;
+        }
         let origin = match self.origin(headers) {
             Ok(origin) => origin,
             Err(response) => return *response,
@@ -120,6 +147,43 @@ impl McpHttpService {
         response
     }
 
+    /// Returns the refusal if a request is for another host: a page whose name was rebound to this
+    /// address sends its own name.
+    fn host_refusal(&self, request: &Request<Incoming>) -> Option<HttpResponse> {
+        let header = request.headers().get(header::HOST);
+        let host = match request.uri().authority() {
+            Some(authority) => authority.as_str(),
+            // The protocol refuses a request without a host.
+            None => header?.to_str().unwrap_or_default(),
+        };
+        if self.is_own(host) {
+            return None;
+        }
+        let shown: String = host.escape_debug().take(MAX_SHOWN_HOST).collect();
+        let text = format!(
+            "host `{shown}` not allowed: use the address of the endpoint, or add the name to \
+             mcp.hosts\n"
+        );
+        Some(text_response(StatusCode::FORBIDDEN, text))
+    }
+
+    /// Returns `true` for a host that requests may be sent to.
+    fn is_own(&self, host: &str) -> bool {
+        let Ok(authority) = host.parse::<Authority>() else {
+            return false;
+        };
+        let name = authority.host().trim_matches(['[', ']']);
+        if let Ok(address) = name.parse::<IpAddr>()
+            && (address.is_loopback() || address == self.address)
+        {
+            return true;
+        }
+        let is_listed = |listed: &String| {
+            listed.eq_ignore_ascii_case(host) || listed.eq_ignore_ascii_case(authority.host())
+        };
+        name.eq_ignore_ascii_case("localhost") || self.hosts.iter().any(is_listed)
+    }
+
     /// Returns the origin if the request comes from a page, or the refusal if the page may not
     /// call.
     fn origin(&self, headers: &HeaderMap) -> Result<Option<HeaderValue>, Box<HttpResponse>> {
@@ -130,7 +194,7 @@ impl McpHttpService {
         if self.origins.iter().any(is_origin) {
             return Ok(Some(origin.clone()));
         }
-        let text = "origin not allowed, see mcp.origins\n";
+        let text = "origin not allowed: add it to mcp.origins\n";
         Err(Box::new(text_response(StatusCode::FORBIDDEN, text)))
     }
 
@@ -207,6 +271,9 @@ fn bearer(value: &[u8]) -> Option<&[u8]> {
 
 const SCHEME: &[u8] = b"Bearer";
 
+/// Maximum number of characters of a refused host to repeat.
+const MAX_SHOWN_HOST: usize = 100;
+
 /// Returns `true` if a message starts a session; later versions of the protocol have no sessions.
 fn is_hello(body: &[u8]) -> bool {
     #[derive(serde::Deserialize)]
@@ -228,7 +295,8 @@ fn allow_origin(origin: HeaderValue, headers: &mut HeaderMap) {
         (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, DELETE"),
         (
             header::ACCESS_CONTROL_ALLOW_HEADERS,
-            "authorization, content-type, mcp-session-id, mcp-protocol-version, last-event-id",
+            "authorization, content-type, mcp-session-id, mcp-protocol-version, mcp-method, \
+             mcp-name, last-event-id",
         ),
         (header::ACCESS_CONTROL_EXPOSE_HEADERS, "mcp-session-id"),
     ] {

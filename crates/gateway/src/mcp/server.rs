@@ -15,7 +15,6 @@ use serde_json::Value;
 use strowger::{Fault, FaultCode};
 
 use super::McpServer;
-use super::line_limit::{self, TOO_LONG};
 use super::tool::{ProgressReporter, Tool, ToolContent, ToolEffect, ToolOutput};
 use crate::access::Caller;
 
@@ -74,8 +73,7 @@ impl ServerHandler for McpHandler {
         request: CustomRequest,
         _: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        let max_len = self.mcp.0.limits.line.max(line_limit::MIN_LINE_LIMIT);
-        Err(request_error(&request.method, request.params, max_len))
+        Err(request_error(&request.method, request.params))
     }
 
     async fn call_tool(
@@ -109,17 +107,10 @@ impl ServerHandler for McpHandler {
 
 /// Builds the error for a request that rmcp could not parse. A request with a known method but
 /// invalid parameters arrives here as a request with an unknown method.
-fn request_error(method: &str, params: Option<Value>, max_len: usize) -> ErrorData {
+fn request_error(method: &str, params: Option<Value>) -> ErrorData {
     let wrong = match method {
         "tools/call" => params_error::<CallToolRequestParams>(params),
         "tools/list" => params_error::<PaginatedRequestParams>(params),
-        TOO_LONG => {
-            let text = format!(
-                "the message is larger than {max_len} bytes (limit `line`): send it in parts, or \
-                 raise the limit with --limit line=N"
-            );
-            return ErrorData::invalid_request(text, None);
-        }
         _ => {
             let text = format!("unknown method {method:?}");
             return ErrorData::new(ErrorCode::METHOD_NOT_FOUND, text, None);

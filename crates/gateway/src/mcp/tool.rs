@@ -15,6 +15,7 @@ use serde_json::Value;
 use strowger::{ActorPath, Fault, FaultCode};
 use tokio::time::Instant;
 
+use super::arguments;
 use crate::access::{AuditGuard, Caller, Operation};
 
 /// The effect of a tool on its environment, for agents that ask a person for confirmation first.
@@ -92,16 +93,14 @@ pub struct ToolRequest {
 }
 
 impl ToolRequest {
-    /// Parses the arguments; without arguments, an empty object.
+    /// Parses the arguments; without arguments, an empty object. A member that is `null` is as good
+    /// as absent, and a whole number may be written as `10.0`.
     ///
     /// # Errors
     /// Returns `bad-request` with the reason.
     pub fn parse_arguments<T: DeserializeOwned>(&self) -> Result<T, Fault> {
-        let read = match &self.arguments {
-            Value::Null => T::deserialize(Value::Object(serde_json::Map::new())),
-            arguments => T::deserialize(arguments),
-        };
-        read.map_err(|error| Fault::new(FaultCode::BadRequest, format!("arguments: {error}")))
+        arguments::read(&self.arguments)
+            .map_err(|error| Fault::new(FaultCode::BadRequest, format!("arguments: {error}")))
     }
 }
 

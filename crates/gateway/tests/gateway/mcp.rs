@@ -327,12 +327,13 @@ async fn call_has_a_deadline() {
 async fn garbage_affects_no_other_agent() {
     let endpoint = TestEndpoint::open(|_| {}).await;
     let mut good = endpoint.agent().await;
-    for garbage in [
-        "\n\n\n",
-        "GET / HTTP/1.1\r\n\r\n",
-        "[1,2]\n",
-        "{\"id\":1}\n",
-        "\u{0}\n",
+    for (garbage, answers) in [
+        ("\n\n\n", 0),
+        ("GET / HTTP/1.1\r\n\r\n", 1),
+        ("[1,2]\n", 1),
+        ("{\"id\":1}\n", 1),
+        ("\u{0}\n", 1),
+        ("{\"jsonrpc\":\"2.0\",\"id\"", 1),
     ] {
         let mut bad = Agent::new(endpoint.mcp.clone());
         bad.write
@@ -340,16 +341,85 @@ async fn garbage_affects_no_other_agent() {
             .await
             .expect("it reads");
         bad.write.shutdown().await.expect("it can be closed");
-        let Agent {
-            read,
-            write,
-            served,
-        } = bad;
-        drop((read, write));
-        assert!(!served.await.expect("it does not panic"), "{garbage:?}");
+        for _ in 0..answers {
+            let answer = bad.next().await;
+            assert!(answer["error"]["code"].is_i64(), "{garbage:?}: {answer}");
+        }
+        let mut rest = String::new();
+        let read = bad.read.read_line(&mut rest).await;
+        assert_eq!(read.expect("it ends"), 0, "{garbage:?}: {rest}");
+        assert!(bad.served.await.expect("it does not panic"), "{garbage:?}");
     }
+    let mut bad = Agent::new(endpoint.mcp.clone());
+    bad.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))
+        .await;
+    assert!(
+        !bad.served.await.expect("it does not panic"),
+        "no handshake"
+    );
     let answer = good.call(1, "double", json!({ "number": 4 })).await;
     assert_eq!(answer["result"]["structuredContent"]["number"], 8);
+}
+
+#[tokio::test]
+async fn malformed_lines_are_answered_and_the_session_goes_on() {
+    let endpoint = TestEndpoint::open(|_| {}).await;
+    let mut agent = endpoint.agent().await;
+    let number = json!({ "number": 4 });
+    for (line, id, code) in [
+        (&b"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"tools/call\",\"params\":{\"name\":\"\\ud83d\"}}"[..], json!(7), -32700),
+        (b"{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"method\":\"\xff\"}", json!("x"), -32700),
+        (b"{\"jsonrpc\":\"2.0\",\"id\":8,\"params\":{\"a\":NaN}}", json!(8), -32700),
+        (b"{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"ping\"", json!(9), -32700),
+        (b"{\"jsonrpc\":\"2.0\",\"id\":10}", json!(10), -32600),
+        (b"[{\"jsonrpc\":\"2.0\",\"id\":11,\"method\":\"ping\"}]", json!(11), -32600),
+    ] {
+        agent.write.write_all(line).await.expect("it reads");
+        agent.write.write_all(b"\n").await.expect("it reads");
+        let answer = agent.next().await;
+        let shown = String::from_utf8_lossy(line);
+        assert_eq!((&answer["id"], &answer["error"]["code"]), (&id, &json!(code)), "{shown}: {answer}");
+        let answer = agent.call(1, "double", number.clone()).await;
+        assert_eq!(answer["result"]["structuredContent"]["number"], 8);
+    }
+}
+
+#[tokio::test]
+async fn an_id_in_use_is_refused() {
+    let mut endpoint = TestEndpoint::open(|_| {}).await;
+    let mut agent = endpoint.agent().await;
+    agent.send(&call(7, "wait", &json!({}))).await;
+    assert_eq!(endpoint.told().await, "begun");
+    let answer = agent.call(7, "double", json!({ "number": 1 })).await;
+    let text = answer["error"]["message"].as_str().expect("an error");
+    assert!(text.contains("request in progress"), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_are_answered_after_the_end_of_the_input_within_their_deadline() {
+    let endpoint = TestEndpoint::open(|limits| limits.deadline = Duration::from_secs(30)).await;
+    let mut agent = endpoint.agent().await;
+    // The last line has no end.
+    let line = call(3, "wait", &json!({})).to_string();
+    agent
+        .write
+        .write_all(line.as_bytes())
+        .await
+        .expect("it reads");
+    agent.write.shutdown().await.expect("it can be closed");
+    let answer = agent.next().await;
+    assert_eq!(
+        (&answer["id"], &answer["result"]["isError"]),
+        (&json!(3), &json!(true))
+    );
+    let text = answer["result"]["content"][0]["text"]
+        .as_str()
+        .expect("text");
+    assert!(text.starts_with("deadline: "), "{text}");
+    assert!(
+        agent.served.await.expect("it does not panic"),
+        "it left in order"
+    );
 }
 
 #[tokio::test]

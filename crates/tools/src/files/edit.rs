@@ -1,7 +1,11 @@
 //! Text edits in files.
 
+mod compose;
+mod locate;
+mod nearest;
+
 use std::str;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use similar::TextDiff;
 
@@ -10,6 +14,8 @@ use super::error::{FileError, FileRule};
 use super::message::{EditOutcome, EditRequest, ReadRequest, TextChange};
 use super::path::{GivenPath, file_uri, is_plain};
 use super::write::SyncToDisk;
+use compose::{Replacement, compose, line_end};
+use locate::locate;
 
 impl Disk {
     /// Applies all changes, or none.
@@ -28,20 +34,19 @@ impl Disk {
         let mut after = before.to_owned();
         let mut replacements = 0;
         for (number, change) in edit.changes.iter().enumerate() {
-            let times = count_matches(&after, change);
-            if times == 0 || (times > 1 && !change.all) {
-                return Err(FileError::NotOnce {
-                    path: edit.path.clone(),
-                    edit: number,
-                    matches: times,
-                });
-            }
-            let kept = after.len() - change.old.len() * times;
-            let grown = change.new.len().saturating_mul(times).saturating_add(kept);
-            if grown as u64 > self.limits.file {
-                return Err(rooted.over_limit(FileRule::Size, self.limits.file, 0, grown as u64));
-            }
-            after = after.replace(&change.old, &change.new);
+            let (text, times) =
+                apply(&after, change, self.limits.file).map_err(|miss| match miss {
+                    Miss::NotOnce { times, hint } => FileError::NotOnce {
+                        path: edit.path.clone(),
+                        edit: number,
+                        times,
+                        hint,
+                    },
+                    Miss::TooLong(length) => {
+                        rooted.over_limit(FileRule::Size, self.limits.file, 0, length)
+                    }
+                })?;
+            after = text;
             replacements += times;
         }
         let mut config = TextDiff::configure();
@@ -67,10 +72,78 @@ impl Disk {
 /// Time limit for the search for the shortest diff.
 const DIFF_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// Counts the matches of a change in the text. An empty `old` matches nowhere.
-fn count_matches(text: &str, change: &TextChange) -> usize {
-    if change.old.is_empty() {
-        return 0;
+/// Time limit for comparing the texts of a change: with each other, or with a file without them.
+const SEARCH_TIME: Duration = Duration::from_secs(2);
+
+/// The reason why a change is not made.
+enum Miss {
+    NotOnce {
+        times: usize,
+        hint: String,
+    },
+    /// The file would have at least this length.
+    TooLong(u64),
+}
+
+/// Applies a change. Returns the text after it, and the number of replaced occurrences.
+fn apply(text: &str, change: &Change, most: u64) -> Result<(String, usize), Miss> {
+    let mut found = locate(text, &change.old);
+    let (mut old, mut new) = (change.old.as_str(), change.new.as_str());
+    if found.at_end {
+        old = without_line_end(old);
+        new = without_line_end(new);
     }
-    text.matches(&change.old).count()
+    if change.all {
+        let mut end = 0;
+        found.ranges.retain(|range| {
+            let follows = range.start >= end;
+            end = if follows { range.end } else { end };
+            follows
+        });
+    }
+    let times = found.ranges.len();
+    if times == 0 || (times > 1 && !change.all) {
+        let hint = match times {
+            0 => nearest::miss(text, &change.old),
+            _ => nearest::ambiguous(text, &found),
+        };
+        return Err(Miss::NotOnce { times, hint });
+    }
+    let kept = text.len()
+        - found
+            .ranges
+            .iter()
+            .map(ExactSizeIterator::len)
+            .sum::<usize>();
+    let grown = new.len().saturating_mul(times).saturating_add(kept) as u64;
+    // Lines may also get longer: by their line ends and indentation.
+    if grown > most {
+        return Err(Miss::TooLong(grown));
+    }
+    let replacement = Replacement {
+        old,
+        new,
+        tolerance: found.tolerance,
+        line_end: line_end(text),
+        deadline: Instant::now() + SEARCH_TIME,
+    };
+    let limit = usize::try_from(most).unwrap_or(usize::MAX);
+    let (mut after, mut from) = (String::with_capacity(text.len()), 0);
+    for range in &found.ranges {
+        after.push_str(&text[from..range.start]);
+        if !compose(&mut after, text, range, replacement, limit) {
+            return Err(Miss::TooLong(after.len() as u64));
+        }
+        from = range.end;
+    }
+    after.push_str(&text[from..]);
+    match after.len() as u64 {
+        length if length > most => Err(Miss::TooLong(length)),
+        _ => Ok((after, times)),
+    }
+}
+
+fn without_line_end(text: &str) -> &str {
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    text.strip_suffix('\r').unwrap_or(text)
 }

@@ -18,6 +18,20 @@ pub enum FileError {
         /// The rule that forbids it.
         rule: FileRule,
     },
+    /// The path passes a link to an absolute path, which is refused also where it leads below the
+    /// root; nothing was changed.
+    #[error(
+        "`{path}` passes `{link}`, a link to an absolute path (rule: outside): use `{instead}`, or \
+         make the link relative"
+    )]
+    AbsoluteLink {
+        /// The path.
+        path: String,
+        /// The link, relative to the root.
+        link: String,
+        /// The same entry without the link, relative to the root.
+        instead: String,
+    },
     /// A limit forbids the call; nothing was changed.
     #[error("`{path}` {} (rule: {})", .rule.limit_message(*.limit, *.used, *.wanted), .rule.name())]
     Limit {
@@ -71,7 +85,7 @@ pub enum FileError {
         at: usize,
     },
     /// The text to replace does not occur exactly once.
-    #[error("`{path}`: edit {edit} matches {matches} times instead of once")]
+    #[error("`{path}`: edit {edit} matches {matches} times instead of once{hint}")]
     NotOnce {
         /// Path of the file.
         path: String,
@@ -79,6 +93,8 @@ pub enum FileError {
         edit: usize,
         /// Number of matches.
         matches: usize,
+        /// The lines of the matches, or the nearest text and its differences, with a remedy.
+        hint: String,
     },
     /// A pattern is invalid.
     #[error("invalid pattern `{pattern}`: {reason}")]
@@ -124,6 +140,8 @@ pub enum FileRule {
     Special,
     /// A file with several links is not written in place: another name may share its contents.
     Linked,
+    /// A file whose mode lets nobody write it is not written.
+    Mode,
     /// A read-only root is not written to.
     ReadOnly,
     /// The root itself is neither removed nor renamed nor replaced.
@@ -144,12 +162,13 @@ pub enum FileRule {
 
 impl FileRule {
     /// All rules, in the order of their names in documents.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Outside,
         Self::Absolute,
         Self::Name,
         Self::Special,
         Self::Linked,
+        Self::Mode,
         Self::ReadOnly,
         Self::Root,
         Self::Size,
@@ -169,6 +188,7 @@ impl FileRule {
             Self::Name => "name",
             Self::Special => "special",
             Self::Linked => "linked",
+            Self::Mode => "mode",
             Self::ReadOnly => "read-only",
             Self::Root => "root",
             Self::Size => "size",
@@ -193,6 +213,10 @@ impl FileRule {
             Self::Linked => {
                 "has several hard links and cannot be written in place: replace it (mode \
                  `atomic`, write_file), or remove the other links"
+            }
+            Self::Mode => {
+                "has a mode without write permission, such as 0444: change its mode, or write \
+                 another file"
             }
             Self::ReadOnly => {
                 "is below a read-only root: write elsewhere, or open the root without `read_only`"
@@ -291,6 +315,7 @@ impl FileError {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Refused { rule, .. } | Self::Limit { rule, .. } => rule.name(),
+            Self::AbsoluteLink { .. } => FileRule::Outside.name(),
             Self::NotFound { .. } => "not-found",
             Self::Exists { .. } => "exists",
             Self::IsDirectory { .. } => "is-directory",
@@ -313,7 +338,9 @@ impl FileError {
     #[must_use]
     pub fn to_fault(&self) -> Fault {
         let code = match self {
-            Self::Refused { .. } | Self::Limit { .. } => FaultCode::Refused,
+            Self::Refused { .. } | Self::AbsoluteLink { .. } | Self::Limit { .. } => {
+                FaultCode::Refused
+            }
             Self::InvalidPattern { .. } | Self::InvalidArguments { .. } => FaultCode::BadRequest,
             Self::Cancelled { .. } => FaultCode::Cancelled,
             _ => FaultCode::Failed,

@@ -44,6 +44,12 @@ pub struct ReadLinesRequest {
     /// Number of lines at the end to return; excludes `from` and `head`.
     #[serde(default)]
     pub tail: Option<u64>,
+    /// Number of bytes of these lines to skip.
+    #[serde(default)]
+    pub offset: u64,
+    /// Maximum number of bytes to return; without it, more than the limit is an error.
+    #[serde(default)]
+    pub length: Option<u64>,
 }
 
 /// Reads several files. Each succeeds or fails on its own. Together they have at most
@@ -328,27 +334,28 @@ pub struct TreeCut {
     pub remedy: String,
 }
 
-/// Finds files by name, and lines in them by pattern, in files of any size.
+/// Finds files and directories by name, and lines in files by pattern, in files of any size.
 ///
-/// Links are not followed. A binary file is searched up to its first NUL and counted in
-/// [`SkipSummary::binary`]. A limit ends the search early instead of failing the request; see
-/// [`SearchResults::cut`]. An invalid pattern fails with [`FileError::InvalidPattern`].
+/// Links are found by name, but not followed. A binary file is searched up to its first NUL and
+/// counted in [`SkipSummary::binary`]. A limit ends the search early instead of failing the
+/// request; see [`SearchResults::cut`]. An invalid pattern fails with
+/// [`FileError::InvalidPattern`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SearchRequest {
-    /// The path of the directory to search; the root if empty.
+    /// The path of the directory or file to search; the root if empty.
     #[serde(default)]
     pub path: String,
-    /// A glob for the paths of files relative to that directory, such as `**/*.rs`; all files if
-    /// absent.
+    /// A glob for the paths relative to that directory, such as `**/*.rs`; all files if absent. If
+    /// a path matches with `[`, `]`, `{` and `}` taken literally, they are.
     #[serde(default)]
     pub names: Option<String>,
     /// Files and directories to exclude, with everything below them: at most 64 globs as in
     /// `names`, or names without a slash, which match at every level.
     #[serde(default)]
     pub exclude: Vec<String>,
-    /// A regular expression for lines, in the syntax of the `regex` crate; if absent, files are
-    /// found by name alone.
+    /// A regular expression for lines, in the syntax of the `regex` crate; if absent, files,
+    /// directories and links are found by name alone.
     #[serde(default)]
     pub text: Option<String>,
     /// Maximum number of matches, up to [`FileLimits::matches`](super::FileLimits::matches), which
@@ -422,7 +429,7 @@ impl SkipSummary {
     }
 }
 
-/// A matching file, or a matching line in a file.
+/// A matching entry, or a matching line in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SearchMatch {
@@ -431,6 +438,9 @@ pub struct SearchMatch {
     /// The URI, as in [`EntryInfo`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uri: Option<String>,
+    /// The kind of the entry, in a search by name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<EntryKind>,
     /// Line number, from 1, in a search for text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,

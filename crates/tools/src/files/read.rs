@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
@@ -71,33 +71,53 @@ impl Disk {
         let (file, metadata) = self.open_file(rooted, OpenOptions::new().read(true))?;
         match (first, lines.head) {
             // A read of the whole file fails early if the file is too large.
-            (Some(1), None) if metadata.len() > self.limits.file => {
+            (Some(1), None)
+                if lines.length.is_none()
+                    && metadata.len().saturating_sub(lines.offset) > self.limits.file =>
+            {
                 let (limit, wanted) = (self.limits.file, metadata.len());
                 Err(rooted.over_limit(FileRule::Size, limit, 0, wanted))
             }
             (Some(first), head) => {
                 let head = head.unwrap_or(u64::MAX);
-                self.first_lines(&file, rooted, first, head, stop)
+                let length = metadata.len();
+                let count = (first, head, lines.offset, lines.length);
+                self.first_lines((&file, length), rooted, count, stop)
             }
             (None, _) => {
                 let tail = lines.tail.unwrap_or_default();
-                self.last_lines(&file, rooted, metadata.len(), tail, stop)
+                let all = self.last_lines(&file, rooted, metadata.len(), tail, stop)?;
+                let at = |offset: u64| usize::try_from(offset).unwrap_or(all.len()).min(all.len());
+                let begin = at(lines.offset);
+                let end = lines.length.map_or(all.len(), |length| begin + at(length));
+                Ok(all.slice(begin..end.min(all.len())))
             }
         }
     }
 
-    /// Reads `count` lines, starting at line `first`.
+    /// Reads `count` lines, starting at line `first`. Skips `offset` bytes of them, and returns at
+    /// most `length` bytes.
     fn first_lines(
         &self,
-        file: &File,
+        (file, length): (&File, u64),
         rooted: RootedPath<'_>,
-        first: u64,
-        count: u64,
+        (first, count, offset, limit): (u64, u64, u64, Option<u64>),
         stop: StopCheck<'_>,
     ) -> Result<Bytes, FileError> {
         let mut reader = BufReader::with_capacity(READ_CHUNK, file);
+        let mut left = limit.map_or(usize::MAX, |limit| {
+            usize::try_from(limit).unwrap_or(usize::MAX)
+        });
+        let mut offset = offset;
+        if first == 1 && count == u64::MAX {
+            // All bytes are selected: no need to look for lines in those that are skipped.
+            reader
+                .seek(io::SeekFrom::Start(offset))
+                .map_err(rooted.failed())?;
+            offset = 0;
+        }
         let (mut skipped, mut taken, mut kept) = (1, 0, Vec::new());
-        while taken < count {
+        while taken < count && left > 0 {
             Self::check_cancelled(rooted, stop)?;
             let chunk = reader.fill_buf().map_err(rooted.failed())?;
             if chunk.is_empty() {
@@ -108,7 +128,11 @@ impl Disk {
             if skipped < first {
                 skipped += u64::from(end.is_some());
             } else {
-                self.append_within_limit(rooted, &mut kept, &chunk[..piece])?;
+                let from = usize::try_from(offset).unwrap_or(piece).min(piece);
+                offset -= from as u64;
+                let to = piece.min(from.saturating_add(left));
+                self.append_within_limit((rooted, length), &mut kept, &chunk[from..to])?;
+                left -= to - from;
                 taken += u64::from(end.is_some());
             }
             reader.consume(piece);
@@ -150,21 +174,22 @@ impl Disk {
                 }
             }
             chunk.reverse();
-            self.append_within_limit(rooted, &mut kept, &chunk[..size - from])?;
+            self.append_within_limit((rooted, length), &mut kept, &chunk[..size - from])?;
         }
         kept.reverse();
         Ok(kept.into())
     }
 
-    /// Appends a piece to an answer, up to the size limit.
+    /// Appends a piece to an answer, up to the size limit. An error names the size of the file.
     fn append_within_limit(
         &self,
-        rooted: RootedPath<'_>,
+        (rooted, length): (RootedPath<'_>, u64),
         kept: &mut Vec<u8>,
         piece: &[u8],
     ) -> Result<(), FileError> {
         let wanted = (kept.len() + piece.len()) as u64;
         if wanted > self.limits.file {
+            let wanted = wanted.max(length);
             return Err(rooted.over_limit(FileRule::Size, self.limits.file, 0, wanted));
         }
         kept.extend_from_slice(piece);

@@ -34,6 +34,8 @@ struct SearchJob<'a> {
     bytes_left: u64,
     stop: StopCheck<'a>,
     found: SearchResults,
+    /// Set once an entry has a name that is searched for.
+    is_named: bool,
 }
 
 impl Disk {
@@ -43,13 +45,34 @@ impl Disk {
         search: &SearchRequest,
         stop: StopCheck<'_>,
     ) -> Result<SearchResults, FileError> {
+        // A name such as `[id]` is found before it is a glob.
+        if let Some(literal) = search.names.as_deref().and_then(literal) {
+            let (found, is_named) = self.search_names(search, Some(&literal), stop)?;
+            if is_named {
+                return Ok(found);
+            }
+        }
+        let (found, _) = self.search_names(search, search.names.as_deref(), stop)?;
+        Ok(found)
+    }
+
+    /// Searches for these names. Also returns `true` if there is an entry with such a name.
+    fn search_names(
+        &self,
+        search: &SearchRequest,
+        names: Option<&str>,
+        stop: StopCheck<'_>,
+    ) -> Result<(SearchResults, bool), FileError> {
         let given = GivenPath::new(&search.path);
         let rooted = self.rooted(&given)?;
-        let names = search.names.as_deref().map(compile_glob).transpose()?;
+        let names = names.map(compile_glob).transpose()?;
         let names = names.map(|names| names.compile_matcher());
         let exclude = compile_excludes(&search.exclude)?;
         let text = search.text.as_deref().map(compile_pattern).transpose()?;
-        let dir = self.root.open_dir(rooted.path).map_err(rooted.failed())?;
+        let opened = self.root.open_dir(rooted.path);
+        let is_file = |error: &io::Error| {
+            error.kind() == io::ErrorKind::NotADirectory && self.root.is_file(rooted.path)
+        };
         let mut running = SearchJob {
             disk: self,
             given: &search.path,
@@ -69,9 +92,31 @@ impl Disk {
             bytes_left: self.limits.searched,
             stop,
             found: SearchResults::default(),
+            is_named: false,
         };
-        running.search_directory(&dir, Path::new(""), self.limits.depth)?;
-        Ok(running.found)
+        match opened {
+            Err(error) if is_file(&error) => {
+                // The file itself, if the path leads through links to it.
+                let path = self.root.canonicalize(rooted.path);
+                let path = path.map_err(rooted.failed())?;
+                let name = path.file_name().unwrap_or_default();
+                let parent = path.parent().unwrap_or(Path::new(""));
+                let dir = match parent.as_os_str().is_empty() {
+                    true => self.root.open_dir("."),
+                    false => self.root.open_dir(parent),
+                };
+                let dir = dir.map_err(rooted.failed())?;
+                parent.clone_into(&mut running.base);
+                if !running.has_unwanted_name(Path::new(name)) {
+                    running.search_file(&dir, name, Path::new(name))?;
+                }
+            }
+            opened => {
+                let dir = opened.map_err(rooted.failed())?;
+                running.search_directory(&dir, Path::new(""), self.limits.depth)?;
+            }
+        }
+        Ok((running.found, running.is_named))
     }
 }
 
@@ -115,6 +160,16 @@ impl SearchJob<'_> {
             if self.exclude.is_match(&path) {
                 continue;
             }
+            if self.text.is_none()
+                && self.names.is_some()
+                && kind != EntryKind::File
+                && !self.has_unwanted_name(&path)
+            {
+                self.add_match(&path, kind, None);
+                if kind != EntryKind::Directory || self.found.cut.is_some() {
+                    continue;
+                }
+            }
             match kind {
                 EntryKind::Directory if depth == 0 => self.skip(&path, SkipReason::Deep),
                 EntryKind::Directory => match dir.open_dir(&name) {
@@ -131,17 +186,19 @@ impl SearchJob<'_> {
         Ok(())
     }
 
-    /// Returns `true` if the name of a file does not match the names searched for.
-    fn has_unwanted_name(&self, path: &Path) -> bool {
+    /// Returns `true` if the name of an entry does not match the names searched for.
+    fn has_unwanted_name(&mut self, path: &Path) -> bool {
         let names = self.names.as_ref();
-        names.is_some_and(|names| !names.is_match(path))
+        let has_unwanted_name = names.is_some_and(|names| !names.is_match(path));
+        self.is_named |= !has_unwanted_name;
+        has_unwanted_name
     }
 
     fn search_file(&mut self, dir: &Dir, name: &OsStr, path: &Path) -> Result<(), FileError> {
         self.check_cancelled()?;
         let Some(pattern) = self.text.clone() else {
             self.found.files += 1;
-            self.add_match(path, None);
+            self.add_match(path, EntryKind::File, None);
             return Ok(());
         };
         let mut options = OpenOptions::new();
@@ -178,7 +235,7 @@ impl SearchJob<'_> {
         let (budget, stop) = (self.bytes_left, self.stop);
         let mut scanner = mem::take(&mut self.scanner);
         let mut take = |number, text| {
-            self.add_match(path, Some((number, text)));
+            self.add_match(path, EntryKind::File, Some((number, text)));
             self.found.cut.is_none()
         };
         let scanned = scanner.scan(pattern, file.take(budget), &mut take, stop);
@@ -218,17 +275,19 @@ impl SearchJob<'_> {
         }
     }
 
-    fn add_match(&mut self, path: &Path, line: Option<(u64, String)>) {
+    fn add_match(&mut self, path: &Path, kind: EntryKind, line: Option<(u64, String)>) {
         if self.found.matches.len() >= self.max_matches {
             self.end_at_limit(SearchLimit::Matches);
             return;
         }
         let path = self.base.join(path);
         let (path, uri) = display_name(path.as_os_str(), || self.disk.root_path.join(&path));
+        let kind = line.is_none().then_some(kind);
         let (line, text) = line.unzip();
         self.found.matches.push(SearchMatch {
             path,
             uri,
+            kind,
             line,
             text,
         });
@@ -290,8 +349,30 @@ fn compile_glob(pattern: &str) -> Result<Glob, FileError> {
     let glob = GlobBuilder::new(pattern).literal_separator(true).build();
     glob.map_err(|error| FileError::InvalidPattern {
         pattern: pattern.chars().take(MAX_SHOWN_PATTERN).collect(),
-        reason: error.kind().to_string(),
+        reason: match literal(pattern) {
+            Some(_) => format!(
+                "{} (a literal `[` or `{{` is `\\[` or `\\{{`)",
+                error.kind()
+            ),
+            None => error.kind().to_string(),
+        },
     })
+}
+
+/// The glob in which brackets and braces are literal, if the pattern has any and escapes none.
+fn literal(pattern: &str) -> Option<String> {
+    const BRACKETS: [char; 4] = ['[', ']', '{', '}'];
+    if !pattern.contains(BRACKETS) || pattern.contains('\\') {
+        return None;
+    }
+    let mut escaped = String::with_capacity(pattern.len() + 8);
+    for letter in pattern.chars() {
+        if BRACKETS.contains(&letter) {
+            escaped.push('\\');
+        }
+        escaped.push(letter);
+    }
+    Some(escaped)
 }
 
 /// Compiles the patterns to exclude.
@@ -307,9 +388,16 @@ pub(super) fn compile_excludes(patterns: &[String]) -> Result<GlobSet, FileError
     let mut set = GlobSetBuilder::new();
     for pattern in patterns {
         let pattern = pattern.trim_end_matches('/');
-        set.add(compile_glob(pattern)?);
-        if !pattern.contains('/') {
-            set.add(compile_glob(&format!("**/{pattern}"))?);
+        let mut add = |pattern: &str| -> Result<(), FileError> {
+            set.add(compile_glob(pattern)?);
+            if !pattern.contains('/') {
+                set.add(compile_glob(&format!("**/{pattern}"))?);
+            }
+            Ok(())
+        };
+        add(pattern)?;
+        if let Some(literal) = literal(pattern) {
+            add(&literal)?;
         }
     }
     let built = set.build();

@@ -4,10 +4,10 @@
 
 use std::fs::File;
 use std::io::{self, Write as _};
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
 
-use cap_std::fs::{Dir, OpenOptions};
+use cap_std::fs::{OpenOptions, PermissionsExt as _};
 use rustix::fs::{RenameFlags, renameat_with};
 use rustix::io::Errno;
 
@@ -17,7 +17,7 @@ use super::message::{
     AppendRequest, CreateDirectoryRequest, DeleteRequest, RenameRequest, WriteMode, WriteRequest,
 };
 use super::path::{GivenPath, RootedPath};
-use super::temp_file::temp_name;
+use super::replace::{NotReplaced, check_writable, replace_file};
 
 impl Disk {
     /// Writes a whole file.
@@ -26,13 +26,18 @@ impl Disk {
         let rooted = self.rooted_for_writing(&given)?;
         self.check_write_size(write.bytes.len() as u64, rooted)?;
         match write.mode {
-            WriteMode::InPlace => self.write_in_place(rooted, &write.bytes),
+            WriteMode::InPlace => self.write_in_place(rooted, &write.bytes, SyncToDisk::No),
             WriteMode::Atomic => self.replace(rooted, &write.bytes, SyncToDisk::No),
             WriteMode::Durable => self.replace(rooted, &write.bytes, SyncToDisk::Yes),
         }
     }
 
-    fn write_in_place(&self, rooted: RootedPath<'_>, bytes: &[u8]) -> Result<(), FileError> {
+    fn write_in_place(
+        &self,
+        rooted: RootedPath<'_>,
+        bytes: &[u8],
+        sync: SyncToDisk,
+    ) -> Result<(), FileError> {
         let length = bytes.len() as u64;
         let mut options = OpenOptions::new();
         let (mut file, before) = self.open_or_create(rooted, options.write(true), |_| length)?;
@@ -43,6 +48,10 @@ impl Disk {
             } else {
                 Ok(())
             }
+        });
+        let written = written.and_then(|()| match sync {
+            SyncToDisk::Yes => file.sync_all(),
+            SyncToDisk::No => Ok(()),
         });
         let now = match &written {
             Ok(()) => length,
@@ -114,7 +123,10 @@ impl Disk {
             Ok((_, metadata)) if !has_single_link(&metadata) => {
                 Err(rooted.refused(FileRule::Linked))
             }
-            Ok((file, metadata)) => Ok(Some((file, metadata.len()))),
+            Ok((file, metadata)) => {
+                check_mode(metadata.mode(), rooted)?;
+                Ok(Some((file, metadata.len())))
+            }
             Err(FileError::NotFound { .. }) => Ok(None),
             Err(error) => Err(error),
         }
@@ -163,11 +175,15 @@ impl Disk {
         };
         self.check_quota(more, rooted)?;
         let (dir, name) = self.open_parent(rooted)?;
-        let mode = old.map(|old| {
-            use cap_std::fs::PermissionsExt as _;
-            old.permissions().mode()
-        });
-        write_temp_and_rename(&dir, name, bytes, mode, sync).map_err(rooted.failed())?;
+        if let Some(old) = &old {
+            check_mode(old.permissions().mode(), rooted)?;
+            check_writable(&dir, name).map_err(rooted.failed())?;
+        }
+        match replace_file(&dir, name, bytes, old.is_some(), sync) {
+            Ok(()) => {}
+            Err(NotReplaced::InPlaceOnly) => return self.write_in_place(rooted, bytes, sync),
+            Err(NotReplaced::Failed(error)) => return Err(rooted.failed()(error)),
+        }
         self.record(added, removed);
         self.sweeps.record_replacement(rooted.split()?.0);
         Ok(())
@@ -278,6 +294,15 @@ pub(super) enum SyncToDisk {
     No,
 }
 
+/// Checks that the mode of a file lets somebody write it. The rule holds for each way of writing,
+/// and for root, whom the kernel would let write.
+fn check_mode(mode: u32, rooted: RootedPath<'_>) -> Result<(), FileError> {
+    match mode & 0o222 {
+        0 => Err(rooted.refused(FileRule::Mode)),
+        _ => Ok(()),
+    }
+}
+
 /// The amount of one empty entry.
 const ONE_ENTRY: QuotaAmount = QuotaAmount {
     bytes: 0,
@@ -287,42 +312,4 @@ const ONE_ENTRY: QuotaAmount = QuotaAmount {
 /// An amount of bytes alone.
 const fn bytes_only(bytes: u64) -> QuotaAmount {
     QuotaAmount { bytes, entries: 0 }
-}
-
-/// Writes a temporary file in the same directory and renames it to `name`.
-fn write_temp_and_rename(
-    dir: &Dir,
-    name: &Path,
-    bytes: &[u8],
-    mode: Option<u32>,
-    sync: SyncToDisk,
-) -> io::Result<()> {
-    let temporary = temp_name();
-    let mut options = OpenOptions::new();
-    let file = dir.open_with(&temporary, options.write(true).create_new(true))?;
-    let written = write_contents(&mut file.into_std(), bytes, mode, sync)
-        .and_then(|()| dir.rename(&temporary, dir, name));
-    if written.is_err() {
-        let _ = dir.remove_file(&temporary);
-    } else if sync == SyncToDisk::Yes {
-        // Sync the directory too, so that the new name is on the disk.
-        dir.open(".")?.sync_all()?;
-    }
-    written
-}
-
-fn write_contents(
-    file: &mut File,
-    bytes: &[u8],
-    mode: Option<u32>,
-    sync: SyncToDisk,
-) -> io::Result<()> {
-    if let Some(mode) = mode {
-        file.set_permissions(std::fs::Permissions::from_mode(mode & 0o777))?;
-    }
-    file.write_all(bytes)?;
-    match sync {
-        SyncToDisk::Yes => file.sync_all(),
-        SyncToDisk::No => Ok(()),
-    }
 }

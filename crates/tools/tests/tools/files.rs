@@ -13,13 +13,17 @@ use strowger_tools::files::{
 use tempfile::TempDir;
 
 mod attack;
+mod edits;
 mod external;
+mod find;
 mod folder;
+mod keep;
 mod leftover;
 mod limit;
 mod naive;
 mod names;
 mod protocol;
+mod refusals;
 mod scan;
 
 /// A files actor over a directory `data`, with a secret beside it.
@@ -280,7 +284,8 @@ async fn edit_applies_all_changes_or_none() {
         .expect_err("it is there twice");
     assert_eq!(
         twice.to_string(),
-        "`poem`: edit 1 matches 2 times instead of once"
+        "`poem`: edit 1 matches 2 times instead of once, at lines 1, 2: include more of the lines \
+         around it in the text to replace, or set `all`"
     );
     assert_eq!(fixture.read("poem").await.expect("it is there"), text);
     edit.changes[1].all = true;

@@ -40,10 +40,11 @@ export interface FileTreeCut {
   readonly remedy: string;
 }
 
-/** A matching file, or a matching line in a file. */
+/** A matching entry, with its `kind` in a search by name, or a matching line in a file. */
 export interface FileMatch {
   readonly path: string;
   readonly uri?: string;
+  readonly kind?: EntryKind;
   readonly line?: number;
   readonly text?: string;
 }

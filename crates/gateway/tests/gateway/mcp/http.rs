@@ -33,11 +33,16 @@ pub(crate) struct HttpEndpoint {
 
 impl HttpEndpoint {
     pub(crate) async fn open(change: impl FnOnce(&mut HttpLimits, &mut McpLimits)) -> Self {
+        Self::at("127.0.0.1:0", change).await
+    }
+
+    /// Listens at an address.
+    async fn at(address: &str, change: impl FnOnce(&mut HttpLimits, &mut McpLimits)) -> Self {
         let mut limits = HttpLimits::default();
         let mut of_agents = McpLimits::default();
         change(&mut limits, &mut of_agents);
         let endpoint = TestEndpoint::open(|limits| *limits = of_agents).await;
-        let any = "127.0.0.1:0".parse().expect("an address");
+        let any = address.parse().expect("an address");
         let recorder = MetricsRecorder::default();
         let server = HttpServer::open(
             &endpoint.system,
@@ -57,6 +62,8 @@ impl HttpEndpoint {
             limited,
         ];
         let agents = McpHttpSpec::new(endpoint.mcp.clone(), tokens);
+        let hosts = ["agents.example", "port.example:8443"].map(str::to_owned);
+        let agents = agents.with_hosts(hosts.to_vec());
         server.serve_mcp(agents.with_origins(vec![ORIGIN.to_owned()]));
         Self {
             address: server.address(),
@@ -209,6 +216,20 @@ async fn requests_without_a_valid_token_are_refused() {
         .sent("OPTIONS", &format!("Origin: {ORIGIN}\r\n"), "")
         .await;
     assert_eq!(asked.status, 204);
+    let allowed = asked
+        .header("access-control-allow-headers")
+        .expect("a list");
+    for name in [
+        "authorization",
+        "mcp-protocol-version",
+        "mcp-method",
+        "mcp-name",
+    ] {
+        assert!(
+            allowed.split(", ").any(|allowed| allowed == name),
+            "{allowed}"
+        );
+    }
 
     let elsewhere = message.replace("test", &"t".repeat(5000));
     assert_eq!(http.sent("POST", &known, &elsewhere).await.status, 413);
@@ -272,22 +293,53 @@ async fn session_belongs_to_its_token() {
     assert_eq!(own.message()["result"]["structuredContent"]["number"], 6);
 }
 
-#[tokio::test]
-async fn page_of_another_origin_is_refused() {
-    let http = HttpEndpoint::open(|_, _| {}).await;
-    let mut stream = TcpStream::connect(http.address).await.expect("it listens");
+/// Begins a session with a request for this host.
+async fn hello_to(address: SocketAddr, host: &str) -> Response {
+    let mut stream = TcpStream::connect(address).await.expect("it listens");
     let body = initialize("2025-06-18").to_string();
     let request = format!(
-        "POST /mcp HTTP/1.1\r\nHost: rebound.example\r\nAuthorization: Bearer {TOKEN}\r\n\
+        "POST /mcp HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {TOKEN}\r\n\
          Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
          Connection: close\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     );
-    stream
-        .write_all(request.as_bytes())
-        .await
-        .expect("it reads");
-    assert_eq!(Response::read(stream).await.status, 403);
+    let written = stream.write_all(request.as_bytes()).await;
+    written.expect("it reads");
+    Response::read(stream).await
+}
+
+#[tokio::test]
+async fn page_of_another_origin_is_refused() {
+    let http = HttpEndpoint::at("127.0.0.2:0", |_, _| {}).await;
+    let own = http.address.to_string();
+    for host in [
+        &*own,
+        "127.0.0.2",
+        "localhost",
+        "LOCALHOST:80",
+        "127.0.0.1:9464",
+        "[::1]:9464",
+        "agents.example",
+        "agents.example:8443",
+        "port.example:8443",
+    ] {
+        assert_eq!(hello_to(http.address, host).await.status, 200, "{host}");
+    }
+    for host in [
+        "rebound.example",
+        "10.0.0.1",
+        "127.0.0.2.evil.example",
+        "agents.example.evil.example",
+        "port.example",
+        "port.example:1",
+        "a b",
+    ] {
+        let refused = hello_to(http.address, host).await;
+        assert_eq!(refused.status, 403, "{host}");
+        let says = format!("host `{host}` not allowed");
+        assert!(refused.body.contains(&says), "{refused:?}");
+        assert!(refused.body.contains("mcp.hosts"), "{refused:?}");
+    }
 }
 
 #[tokio::test]
@@ -311,6 +363,38 @@ async fn disconnect_or_cancel_ends_the_call() {
     assert!(http.sent("DELETE", &known, "").await.status < 300);
     assert_eq!(http.endpoint.next_notice().await, "ended");
     drop(open);
+}
+
+#[tokio::test]
+async fn an_agent_that_was_cut_off_fetches_its_answer() {
+    let mut http = HttpEndpoint::open(|_, _| {}).await;
+    let session = http.session().await;
+    let known = format!("Authorization: Bearer {TOKEN}\r\n{session}");
+    let waiting = call(9, "wait", &json!({})).to_string();
+    let mut open = http.begin("POST", &known, &waiting).await;
+    assert_eq!(http.endpoint.next_notice().await, "begun");
+    let (mut head, mut chunk) = (String::new(), [0; 1024]);
+    let last_id = |text: &str| {
+        let ids = text.lines().filter_map(|line| line.strip_prefix("id:"));
+        ids.last().map(|id| id.trim().to_owned())
+    };
+    while last_id(&head).is_none() {
+        let count = open.read(&mut chunk).await.expect("it is served");
+        head.push_str(&String::from_utf8_lossy(&chunk[..count]));
+    }
+    let first = last_id(&head).expect("an event");
+    drop(open);
+    // The call ends while nobody listens.
+    let waiting = http.endpoint.system.find("/mcp/calls/1").expect("it waits");
+    waiting.kill();
+    waiting.stopped().await;
+    let resume = |id: &str| format!("{known}Last-Event-ID: {id}\r\n");
+    let fetched = http.sent("GET", &resume(&first), "").await;
+    assert_eq!(fetched.message()["id"], 9, "{fetched:?}");
+    let last = last_id(&fetched.body).expect("an event");
+    // Only what is later is repeated.
+    let rest = http.sent("GET", &resume(&last), "").await;
+    assert!(!rest.body.contains("data: {"), "{rest:?}");
 }
 
 #[tokio::test]

@@ -121,6 +121,7 @@ async fn read_lines_accepts_files_of_any_size() {
             from,
             head,
             tail,
+            ..ReadLinesRequest::default()
         };
         let bytes = fixture.ask(ask).await?;
         Ok(String::from_utf8(bytes.into()).expect("it is text"))

@@ -1,0 +1,120 @@
+//! Replaced files keep what belongs to them.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+use std::path::Path;
+use std::process::Command;
+
+use rustix::fs::{XattrFlags, getxattr, setxattr};
+use strowger_tools::{AppendRequest, Change, EditRequest, FileRule, Write, WriteMode};
+
+use super::{Office, rule};
+
+fn mode(bits: u32) -> fs::Permissions {
+    fs::Permissions::from_mode(bits)
+}
+
+fn edit(path: &str) -> EditRequest {
+    let change = Change {
+        old: "old".into(),
+        new: "new".into(),
+        all: false,
+    };
+    EditRequest {
+        path: path.into(),
+        changes: vec![change],
+        dry_run: false,
+    }
+}
+
+#[tokio::test]
+async fn a_replaced_file_keeps_owner_mode_and_attributes() {
+    let fixture = Office::open(|_| {});
+    let at = fixture.root().join("file");
+    for step in ["write", "durable", "edit"] {
+        fs::write(&at, "old").expect("a file");
+        // Only root gives files away.
+        let is_given = chown(&at, Some(1234), Some(4321)).is_ok();
+        fs::set_permissions(&at, mode(0o4711)).expect("ours");
+        let flags = XattrFlags::empty();
+        let has_attributes = setxattr(&at, "user.note", b"kept", flags).is_ok();
+        let before = fs::metadata(&at).expect("it is there");
+        match step {
+            "edit" => drop(fixture.ask(edit("file")).await.expect("it is there")),
+            step => {
+                let durable = match step {
+                    "durable" => WriteMode::Durable,
+                    _ => WriteMode::Atomic,
+                };
+                let write = Write::new("file", "new").with_mode(durable);
+                fixture.ask(write).await.expect("it may be written");
+            }
+        }
+        assert_eq!(fs::read(&at).expect("it is there"), b"new", "{step}");
+        let after = fs::metadata(&at).expect("it is there");
+        assert_ne!(before.ino(), after.ino(), "{step}: it is replaced");
+        assert_eq!(after.mode() & 0o7777, 0o4711, "{step}");
+        let owner = (after.uid(), after.gid());
+        assert_eq!(owner, (before.uid(), before.gid()), "{step}");
+        assert!(!is_given || owner == (1234, 4321), "{step}");
+        if has_attributes {
+            let mut value = [0; 8];
+            let length = getxattr(&at, "user.note", &mut value).expect("it is kept");
+            assert_eq!(&value[..length], b"kept", "{step}");
+        }
+        fs::remove_file(&at).expect("ours");
+    }
+}
+
+#[tokio::test]
+async fn a_file_without_write_permission_is_written_by_no_verb() {
+    let fixture = Office::open(|_| {});
+    let at = fixture.root().join("file");
+    fs::write(&at, "old").expect("a file");
+    fs::set_permissions(&at, mode(0o444)).expect("ours");
+    for way in [WriteMode::InPlace, WriteMode::Atomic, WriteMode::Durable] {
+        let refused = fixture.ask(Write::new("file", "x").with_mode(way)).await;
+        // In place, the kernel refuses others than root before the mode is known.
+        let refused = refused.expect_err("it is refused").name();
+        assert!(["mode", "io"].contains(&refused), "{way:?}: {refused}");
+    }
+    assert_eq!(rule(fixture.ask(edit("file")).await), FileRule::Mode);
+    let append = AppendRequest {
+        path: "file".into(),
+        octets: "x".into(),
+    };
+    assert!(fixture.ask(append).await.is_err());
+    assert_eq!(fs::read(&at).expect("it is there"), b"old");
+    fs::set_permissions(&at, mode(0o644)).expect("ours");
+    fixture.ask(edit("file")).await.expect("it may be written");
+}
+
+#[tokio::test]
+async fn a_mount_point_is_written_in_place() {
+    let fixture = Office::open(|_| {});
+    let (at, source) = (
+        fixture.root().join("file"),
+        fixture.outside().join("mounted"),
+    );
+    fs::write(&at, "below").expect("a file");
+    fs::write(&source, "old").expect("a file");
+    let mount = |args: &[&Path], program: &str| {
+        let mut command = Command::new(program);
+        command.args(args);
+        command.output().is_ok_and(|output| output.status.success())
+    };
+    if !mount(&[Path::new("--bind"), &source, &at], "mount") {
+        return; // Only root mounts.
+    }
+    let edited = fixture.ask(edit("file")).await;
+    let written = fixture
+        .ask(Write::new("file", "long and new").with_mode(WriteMode::Atomic))
+        .await;
+    let now = fs::read(&source);
+    assert!(mount(&[&at], "umount"));
+    edited.expect("it is written in place");
+    written.expect("it is written in place");
+    assert_eq!(now.expect("it is there"), b"long and new");
+    let left = fs::read_dir(fixture.root()).expect("a folder").count();
+    assert_eq!(left, 1, "no temporary file is left");
+}
