@@ -228,8 +228,8 @@ impl McpServer {
         };
         match written {
             Ok(Ok(())) => served,
-            Ok(Err(error)) => served.and(Err(McpServeError::Output(error.to_string()))),
-            Err(error) => served.and(Err(McpServeError::Session(error.to_string()))),
+            Ok(Err(error)) => served.and_then(|()| Err(McpServeError::Output(error.to_string()))),
+            Err(error) => served.and_then(|()| Err(McpServeError::Session(error.to_string()))),
         }
     }
 

@@ -117,7 +117,8 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
             }
             self.read.consume(count);
             if is_end {
-                self.drained.get_or_insert(Instant::now() + self.drain);
+                self.drained
+                    .get_or_insert_with(|| Instant::now() + self.drain);
             } else if end.is_none() {
                 continue;
             }
@@ -140,14 +141,12 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
             return None;
         };
         match &message {
-            JsonRpcMessage::Request(request) => {
-                if !self.pending.begin(&request.id) {
-                    let id = request.id.clone().into_json_value();
-                    let text = "the id belongs to a request in progress: use another one";
-                    let refusal = refusal(Some(&id), ErrorCode::INVALID_REQUEST, text);
-                    self.refusals.push_back(refusal);
-                    return None;
-                }
+            JsonRpcMessage::Request(request) if !self.pending.begin(&request.id) => {
+                let id = request.id.clone().into_json_value();
+                let text = "the id belongs to a request in progress: use another one";
+                let refusal = refusal(Some(&id), ErrorCode::INVALID_REQUEST, text);
+                self.refusals.push_back(refusal);
+                return None;
             }
             // A cancelled request has no answer.
             JsonRpcMessage::Notification(notification) => {

@@ -389,7 +389,7 @@ async fn an_id_in_use_is_refused() {
     let mut endpoint = TestEndpoint::open(|_| {}).await;
     let mut agent = endpoint.agent().await;
     agent.send(&call(7, "wait", &json!({}))).await;
-    assert_eq!(endpoint.told().await, "begun");
+    assert_eq!(endpoint.next_notice().await, "begun");
     let answer = agent.call(7, "double", json!({ "number": 1 })).await;
     let text = answer["error"]["message"].as_str().expect("an error");
     assert!(text.contains("request in progress"), "{text}");

@@ -39,7 +39,7 @@ impl Disk {
                     Miss::NotOnce { times, hint } => FileError::NotOnce {
                         path: edit.path.clone(),
                         edit: number,
-                        times,
+                        matches: times,
                         hint,
                     },
                     Miss::TooLong(length) => {
@@ -86,7 +86,7 @@ enum Miss {
 }
 
 /// Applies a change. Returns the text after it, and the number of replaced occurrences.
-fn apply(text: &str, change: &Change, most: u64) -> Result<(String, usize), Miss> {
+fn apply(text: &str, change: &TextChange, most: u64) -> Result<(String, usize), Miss> {
     let mut found = locate(text, &change.old);
     let (mut old, mut new) = (change.old.as_str(), change.new.as_str());
     if found.at_end {

@@ -48,7 +48,7 @@ impl Disk {
                 continue; // It is not a link.
             };
             if target.is_absolute() {
-                let below = target.strip_prefix(&self.name).ok()?;
+                let below = target.strip_prefix(&self.root_path).ok()?;
                 let rest: PathBuf = left.iter().rev().collect();
                 return Some((at, below.join(rest).components().collect()));
             }

@@ -100,7 +100,7 @@ impl Disk {
                 let path = self.root.canonicalize(rooted.path);
                 let path = path.map_err(rooted.failed())?;
                 let name = path.file_name().unwrap_or_default();
-                let parent = path.parent().unwrap_or(Path::new(""));
+                let parent = path.parent().unwrap_or_else(|| Path::new(""));
                 let dir = match parent.as_os_str().is_empty() {
                     true => self.root.open_dir("."),
                     false => self.root.open_dir(parent),

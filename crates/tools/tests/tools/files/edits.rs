@@ -1,14 +1,14 @@
 //! Edits as models write them: the text to replace differs from the file in line ends, spaces,
 //! quotes, indentation or Unicode forms.
 
-use strowger_tools::{Change, EditRequest, FileError};
+use strowger_tools::files::{EditRequest, FileError, TextChange};
 
-use super::Office;
+use super::Fixture;
 
 async fn edit(text: &str, old: &str, new: &str, all: bool) -> Result<String, FileError> {
-    let fixture = Office::open(|_| {});
+    let fixture = Fixture::open(|_| {});
     fixture.write("file", text).await.expect("there is room");
-    let change = Change {
+    let change = TextChange {
         old: old.into(),
         new: new.into(),
         all,
@@ -405,7 +405,7 @@ async fn edits_that_differ_in_form_land_where_they_are_meant() {
 async fn edits_with_several_readings_are_refused() {
     for (name, text, old) in AMBIGUOUS {
         match edit(text, old, "new", false).await {
-            Err(FileError::NotOnce { times: 2.., .. }) => {}
+            Err(FileError::NotOnce { matches: 2.., .. }) => {}
             other => panic!("{name}: {other:?}"),
         }
     }
@@ -426,7 +426,7 @@ async fn spaces_alone_are_matched_exactly() {
     for old in ["\t", "  \n  ", ""] {
         let refused = edit("a\n b\n", old, "x", true).await;
         assert!(
-            matches!(refused, Err(FileError::NotOnce { times: 0, .. })),
+            matches!(refused, Err(FileError::NotOnce { matches: 0, .. })),
             "{old:?}: {refused:?}"
         );
     }
@@ -455,10 +455,10 @@ async fn a_miss_shows_the_nearest_text_and_what_differs() {
 
 #[tokio::test]
 async fn indentation_does_not_blow_an_edit_up() {
-    let fixture = Office::limited(|limits| limits.file = 100_000);
+    let fixture = Fixture::limited(|limits| limits.file = 100_000);
     let deep = format!("{}a\n{0}b\n", " ".repeat(40_000));
     fixture.write("file", &deep).await.expect("there is room");
-    let change = Change {
+    let change = TextChange {
         old: "\ta\n\tb".into(),
         new: "\ta\n".repeat(1000),
         all: false,
@@ -470,6 +470,6 @@ async fn indentation_does_not_blow_an_edit_up() {
     };
     assert_eq!(
         super::rule(fixture.ask(edit).await),
-        strowger_tools::FileRule::Size
+        strowger_tools::files::FileRule::Size
     );
 }

@@ -3,12 +3,12 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use strowger_tools::{EntryKind, SearchRequest};
+use strowger_tools::files::{EntryKind, SearchRequest};
 
-use super::Office;
+use super::Fixture;
 
-fn fixture() -> Office {
-    let fixture = Office::open(|_| {});
+fn fixture() -> Fixture {
+    let fixture = Fixture::open(|_| {});
     for dir in ["app/[id]", "app/{b}", "app/plain"] {
         fs::create_dir_all(fixture.root().join(dir)).expect("a directory");
         fs::write(fixture.root().join(dir).join("page.tsx"), "needle\n").expect("a file");
@@ -18,7 +18,7 @@ fn fixture() -> Office {
     fixture
 }
 
-async fn found(fixture: &Office, search: SearchRequest) -> Vec<String> {
+async fn found(fixture: &Fixture, search: SearchRequest) -> Vec<String> {
     let found = fixture.ask(search).await.expect("it is found");
     found.matches.into_iter().map(|hit| hit.path).collect()
 }

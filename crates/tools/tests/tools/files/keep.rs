@@ -6,16 +6,18 @@ use std::path::Path;
 use std::process::Command;
 
 use rustix::fs::{XattrFlags, getxattr, setxattr};
-use strowger_tools::{AppendRequest, Change, EditRequest, FileRule, Write, WriteMode};
+use strowger_tools::files::{
+    AppendRequest, EditRequest, FileRule, TextChange, WriteMode, WriteRequest,
+};
 
-use super::{Office, rule};
+use super::{Fixture, rule};
 
 fn mode(bits: u32) -> fs::Permissions {
     fs::Permissions::from_mode(bits)
 }
 
 fn edit(path: &str) -> EditRequest {
-    let change = Change {
+    let change = TextChange {
         old: "old".into(),
         new: "new".into(),
         all: false,
@@ -29,7 +31,7 @@ fn edit(path: &str) -> EditRequest {
 
 #[tokio::test]
 async fn a_replaced_file_keeps_owner_mode_and_attributes() {
-    let fixture = Office::open(|_| {});
+    let fixture = Fixture::open(|_| {});
     let at = fixture.root().join("file");
     for step in ["write", "durable", "edit"] {
         fs::write(&at, "old").expect("a file");
@@ -46,7 +48,7 @@ async fn a_replaced_file_keeps_owner_mode_and_attributes() {
                     "durable" => WriteMode::Durable,
                     _ => WriteMode::Atomic,
                 };
-                let write = Write::new("file", "new").with_mode(durable);
+                let write = WriteRequest::new("file", "new").with_mode(durable);
                 fixture.ask(write).await.expect("it may be written");
             }
         }
@@ -68,12 +70,14 @@ async fn a_replaced_file_keeps_owner_mode_and_attributes() {
 
 #[tokio::test]
 async fn a_file_without_write_permission_is_written_by_no_verb() {
-    let fixture = Office::open(|_| {});
+    let fixture = Fixture::open(|_| {});
     let at = fixture.root().join("file");
     fs::write(&at, "old").expect("a file");
     fs::set_permissions(&at, mode(0o444)).expect("ours");
     for way in [WriteMode::InPlace, WriteMode::Atomic, WriteMode::Durable] {
-        let refused = fixture.ask(Write::new("file", "x").with_mode(way)).await;
+        let refused = fixture
+            .ask(WriteRequest::new("file", "x").with_mode(way))
+            .await;
         // In place, the kernel refuses others than root before the mode is known.
         let refused = refused.expect_err("it is refused").name();
         assert!(["mode", "io"].contains(&refused), "{way:?}: {refused}");
@@ -81,7 +85,7 @@ async fn a_file_without_write_permission_is_written_by_no_verb() {
     assert_eq!(rule(fixture.ask(edit("file")).await), FileRule::Mode);
     let append = AppendRequest {
         path: "file".into(),
-        octets: "x".into(),
+        bytes: "x".into(),
     };
     assert!(fixture.ask(append).await.is_err());
     assert_eq!(fs::read(&at).expect("it is there"), b"old");
@@ -91,7 +95,7 @@ async fn a_file_without_write_permission_is_written_by_no_verb() {
 
 #[tokio::test]
 async fn a_mount_point_is_written_in_place() {
-    let fixture = Office::open(|_| {});
+    let fixture = Fixture::open(|_| {});
     let (at, source) = (
         fixture.root().join("file"),
         fixture.outside().join("mounted"),
@@ -108,7 +112,7 @@ async fn a_mount_point_is_written_in_place() {
     }
     let edited = fixture.ask(edit("file")).await;
     let written = fixture
-        .ask(Write::new("file", "long and new").with_mode(WriteMode::Atomic))
+        .ask(WriteRequest::new("file", "long and new").with_mode(WriteMode::Atomic))
         .await;
     let now = fs::read(&source);
     assert!(mount(&[&at], "umount"));

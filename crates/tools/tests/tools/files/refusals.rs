@@ -3,13 +3,13 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use strowger_tools::{FileRule, ReadLinesRequest};
+use strowger_tools::files::{FileRule, ReadLinesRequest};
 
-use super::{Office, rule};
+use super::{Fixture, rule};
 
 #[tokio::test]
 async fn an_absolute_link_into_the_root_is_named_with_the_path_to_use() {
-    let fixture = Office::open(|_| {});
+    let fixture = Fixture::open(|_| {});
     fs::create_dir_all(fixture.root().join("app/plain")).expect("a directory");
     fs::write(fixture.root().join("app/plain/page.tsx"), "text").expect("a file");
     let root = fixture.root().canonicalize().expect("it is there");
@@ -38,7 +38,7 @@ async fn an_absolute_link_into_the_root_is_named_with_the_path_to_use() {
 
 #[tokio::test]
 async fn lines_that_are_too_long_to_return_are_refused_with_the_size_of_the_file() {
-    let fixture = Office::limited(|limits| limits.file = 100);
+    let fixture = Fixture::limited(|limits| limits.file = 100);
     fs::write(fixture.root().join("big"), "x".repeat(500)).expect("a file");
     for lines in [(None, Some(1)), (Some(1), None)] {
         let lines = ReadLinesRequest {
@@ -58,7 +58,7 @@ async fn lines_that_are_too_long_to_return_are_refused_with_the_size_of_the_file
 
 #[tokio::test]
 async fn bytes_of_selected_lines_are_read_in_parts() {
-    let fixture = Office::limited(|limits| limits.file = 100);
+    let fixture = Fixture::limited(|limits| limits.file = 100);
     let text: String = (0..100).map(|line| format!("line {line:3}\n")).collect();
     fs::write(fixture.root().join("lines"), &text).expect("a file");
     let part = async |from, head, tail, offset, length| {
