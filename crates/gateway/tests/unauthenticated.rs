@@ -1,5 +1,5 @@
-//! Ten thousand HTTP clients that say nothing, in a process of its own: their descriptors and their
-//! memory are counted.
+//! Ten thousand silent HTTP clients, in a process of its own: the test counts its descriptors and
+//! its memory.
 
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
