@@ -39,9 +39,9 @@ pub(super) struct LineTransport<R> {
     /// The current line so far.
     line: Vec<u8>,
     /// Maximum length of a line, in bytes with its terminator.
-    longest: usize,
+    line_limit: usize,
     /// The scan of the current line, once it is too long to be kept.
-    line_limit: Option<IdScanner>,
+    overlong: Option<IdScanner>,
     /// Answers to malformed lines that are not queued yet.
     refusals: VecDeque<String>,
     pending: PendingRequests,
@@ -66,7 +66,7 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
     pub(super) fn new<W>(
         read: R,
         write: W,
-        longest: usize,
+        line_limit: usize,
         drain: Duration,
         gone: CancellationToken,
     ) -> (Self, Writing)
@@ -79,8 +79,8 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
         let transport = Self {
             read: BufReader::new(read),
             line: Vec::new(),
-            longest: longest.max(MIN_LINE_LIMIT),
-            line_limit: None,
+            line_limit: line_limit.max(MIN_LINE_LIMIT),
+            overlong: None,
             refusals: VecDeque::new(),
             pending: PendingRequests::default(),
             output: Some(output),
@@ -105,13 +105,13 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
             let end = chunk.iter().position(|byte| *byte == b'\n');
             let count = end.map_or(chunk.len(), |end| end + 1);
             let piece = &chunk[..count];
-            if let Some(scan) = &mut self.line_limit {
+            if let Some(scan) = &mut self.overlong {
                 scan.take_all(piece);
-            } else if self.line.len() + count > self.longest {
+            } else if self.line.len() + count > self.line_limit {
                 let mut scan = IdScanner::default();
                 scan.take_all(&std::mem::take(&mut self.line));
                 scan.take_all(piece);
-                self.line_limit = Some(scan);
+                self.overlong = Some(scan);
             } else {
                 self.line.extend_from_slice(piece);
             }
@@ -122,7 +122,7 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
             } else if end.is_none() {
                 continue;
             }
-            return match self.line_limit.take() {
+            return match self.overlong.take() {
                 Some(scan) => InputLine::Overlong(scan.id()),
                 None => InputLine::Whole(std::mem::take(&mut self.line)),
             };
@@ -230,7 +230,7 @@ impl<R: AsyncRead + Send + Unpin> Transport<RoleServer> for LineTransport<R> {
                     let text = format!(
                         "the message is larger than {} bytes (limit `line`): send it in parts, or \
                          raise the limit with --limit line=N",
-                        self.longest
+                        self.line_limit
                     );
                     let code = ErrorCode::INVALID_REQUEST;
                     self.refusals.push_back(refusal(id.as_ref(), code, &text));
