@@ -52,21 +52,21 @@ async fn main() -> Result<(), BoxError> {
     let report = Execute::new(REPORT)
         .typescript()
         .with_args(json!({ "from": "calls.csv", "to": "bill.txt" }))
-        .with_functions(given(&files));
-    let executed = code.ask_within(report, PATIENCE).await??;
+        .with_functions(granted_functions(&files));
+    let executed = code.ask_within(report, TIMEOUT).await??;
     println!("{}", executed.output[0].text);
     let bill = files.ask(Read::new("bill.txt")).await??;
     print!("{}", String::from_utf8(bill.into())?);
 
     // Functions that are not given do not exist, and limits cannot be caught.
     for attempt in ["fetch('/')", "try { 'x'.repeat(2 ** 28) } catch {}"] {
-        let failed = code.ask_within(Execute::new(attempt), PATIENCE).await?;
+        let failed = code.ask_within(Execute::new(attempt), TIMEOUT).await?;
         println!("{}", failed.expect_err("it is not granted"));
     }
 
     // When the caller stops listening, the run is cancelled, wherever it is.
     let endless = Execute::new("console.log('round and round'); for (;;);");
-    let mut told = code.ask_within(FollowRun::new(endless), PATIENCE).await??;
+    let mut told = code.ask_within(FollowRun::new(endless), TIMEOUT).await??;
     if let Some(Ok(Told::Line(line))) = told.recv().await {
         println!("{}", line.text);
     }
@@ -83,11 +83,11 @@ async fn main() -> Result<(), BoxError> {
     Ok(())
 }
 
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Returns the functions given to the code. Its files are those of the actor, under the actor's
 /// rules.
-fn given(files: &ActorRef<FilesMessage>) -> Functions {
+fn granted_functions(files: &ActorRef<FilesMessage>) -> Functions {
     let (reads, writes) = (files.clone(), files.clone());
     Functions::new()
         .promise("read", move |values| {
@@ -97,9 +97,9 @@ fn given(files: &ActorRef<FilesMessage>) -> Functions {
                     return Err("read(path)".to_owned());
                 };
                 let read = Read::new(path.as_str().unwrap_or_default());
-                let octets = files.ask(read).await.map_err(|error| error.to_string())?;
-                let octets = octets.map_err(|error| error.to_string())?;
-                String::from_utf8(octets.into()).map_err(|error| error.to_string())
+                let bytes = files.ask(read).await.map_err(|error| error.to_string())?;
+                let bytes = bytes.map_err(|error| error.to_string())?;
+                String::from_utf8(bytes.into()).map_err(|error| error.to_string())
             }
         })
         .promise("write", move |values| {
