@@ -6,15 +6,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, SamplingMode, criterion_group};
-use strowger_benches::{Bench, Latch, Msg, Nursery, Watch, ask, criterion, stop, tell};
+use strowger_benches::{Bench, Latch, Msg, Spawner, Stopwatch, ask, criterion, stop, tell};
 
 /// Actors are started and have answered; stopping them is not timed.
-async fn spawn(nursery: Nursery, size: usize, iterations: u64) -> Duration {
+async fn spawn(spawner: Spawner, size: usize, iterations: u64) -> Duration {
     let latch = Arc::new(Latch::default());
-    let mut watch = Watch::default();
+    let mut watch = Stopwatch::default();
     for _ in 0..iterations {
         let actors = watch.time(async {
-            let actors: Vec<_> = (0..size).map(|_| nursery.counter(&latch)).collect();
+            let actors: Vec<_> = (0..size).map(|_| spawner.counter(&latch)).collect();
             for actor in &actors {
                 assert_eq!(ask(actor, 7).await, 7, "a new counter is empty");
             }
@@ -25,20 +25,20 @@ async fn spawn(nursery: Nursery, size: usize, iterations: u64) -> Duration {
     watch.total()
 }
 
-async fn spawn_and_stop(nursery: Nursery, iterations: u64) -> Duration {
+async fn spawn_and_stop(spawner: Spawner, iterations: u64) -> Duration {
     let latch = Arc::new(Latch::default());
     let start = Instant::now();
     for _ in 0..iterations {
-        let actor = nursery.counter(&latch);
+        let actor = spawner.counter(&latch);
         stop(vec![actor]).await;
     }
     start.elapsed()
 }
 
 /// A hundred messages to a running actor, until it has handled the last one.
-async fn throughput(nursery: Nursery, iterations: u64) -> Duration {
+async fn throughput(spawner: Spawner, iterations: u64) -> Duration {
     let latch = Arc::new(Latch::default());
-    let actors = nursery.counters(1, &latch).await;
+    let actors = spawner.counters(1, &latch).await;
     let start = Instant::now();
     for _ in 0..iterations {
         latch.expect(100);
@@ -62,24 +62,24 @@ fn build_as_documented() -> (u64, Arc<str>, HashMap<String, Vec<u64>>) {
 
 fn actors(c: &mut Criterion) {
     let bench = Bench::start();
-    let nursery = || bench.nursery();
+    let spawner = || bench.spawner();
     c.bench_function("actor_spawn_single", |b| {
-        b.iter_custom(|n| bench.run(spawn(nursery(), 1, n)));
+        b.iter_custom(|n| bench.run(spawn(spawner(), 1, n)));
     });
     c.bench_function("actor_spawn_and_stop", |b| {
-        b.iter_custom(|n| bench.run(spawn_and_stop(nursery(), n)));
+        b.iter_custom(|n| bench.run(spawn_and_stop(spawner(), n)));
     });
     c.bench_function("actor_spawn_batch_small", |b| {
-        b.iter_custom(|n| bench.run(spawn(nursery(), 10, n)));
+        b.iter_custom(|n| bench.run(spawn(spawner(), 10, n)));
     });
     c.bench_function("actor_message_throughput", |b| {
-        b.iter_custom(|n| bench.run(throughput(nursery(), n)));
+        b.iter_custom(|n| bench.run(throughput(spawner(), n)));
     });
     let mut group = c.benchmark_group("actor_spawn_batch");
     group.sampling_mode(SamplingMode::Flat).sample_size(10);
     for size in [10_000, 100_000] {
         group.bench_function(size.to_string(), |b| {
-            b.iter_custom(|n| bench.run(spawn(nursery(), size, n)));
+            b.iter_custom(|n| bench.run(spawn(spawner(), size, n)));
         });
     }
     group.finish();

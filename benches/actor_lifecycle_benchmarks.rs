@@ -5,14 +5,14 @@ use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group};
-use strowger_benches::{Bench, Latch, Msg, Nursery, ask, criterion, stop, tell};
+use strowger_benches::{Bench, Latch, Msg, Spawner, ask, criterion, stop, tell};
 
 /// Start, first message, first answer, orderly stop.
-async fn complete(nursery: Nursery, iterations: u64) -> Duration {
+async fn complete(spawner: Spawner, iterations: u64) -> Duration {
     let latch = Arc::new(Latch::default());
     let start = Instant::now();
     for _ in 0..iterations {
-        let actor = nursery.counter(&latch);
+        let actor = spawner.counter(&latch);
         tell(&actor, Msg::Add(3)).await;
         assert_eq!(ask(&actor, 4).await, 7, "it counted both");
         stop(vec![actor]).await;
@@ -21,9 +21,9 @@ async fn complete(nursery: Nursery, iterations: u64) -> Duration {
 }
 
 /// Reads the state of a running actor by asking it.
-async fn read(nursery: Nursery, iterations: u64) -> Duration {
+async fn read(spawner: Spawner, iterations: u64) -> Duration {
     let latch = Arc::new(Latch::default());
-    let actors = nursery.counters(1, &latch).await;
+    let actors = spawner.counters(1, &latch).await;
     ask(&actors[0], 7).await;
     let start = Instant::now();
     for _ in 0..iterations {
@@ -35,9 +35,9 @@ async fn read(nursery: Nursery, iterations: u64) -> Duration {
 }
 
 /// Writes the state of a running actor by telling it, until the last write is done.
-async fn write(nursery: Nursery, iterations: u64) -> Duration {
+async fn write(spawner: Spawner, iterations: u64) -> Duration {
     let latch = Arc::new(Latch::default());
-    let actors = nursery.counters(1, &latch).await;
+    let actors = spawner.counters(1, &latch).await;
     latch.expect(iterations);
     let start = Instant::now();
     for _ in 0..iterations {
@@ -52,15 +52,15 @@ async fn write(nursery: Nursery, iterations: u64) -> Duration {
 
 fn lifecycle(c: &mut Criterion) {
     let bench = Bench::start();
-    let nursery = || bench.nursery();
+    let spawner = || bench.spawner();
     c.bench_function("actor_lifecycle_complete", |b| {
-        b.iter_custom(|n| bench.run(complete(nursery(), n)));
+        b.iter_custom(|n| bench.run(complete(spawner(), n)));
     });
     c.bench_function("actor_state_read_access", |b| {
-        b.iter_custom(|n| bench.run(read(nursery(), n)));
+        b.iter_custom(|n| bench.run(read(spawner(), n)));
     });
     c.bench_function("actor_state_write_access", |b| {
-        b.iter_custom(|n| bench.run(write(nursery(), n)));
+        b.iter_custom(|n| bench.run(write(spawner(), n)));
     });
     // An uncontended lock instead of an actor.
     let state = RwLock::new(7_u64);

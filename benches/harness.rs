@@ -19,7 +19,7 @@ use strowger::{
 use tokio::runtime::Runtime;
 use tokio::sync::Notify;
 
-pub use allocation::{Counting, LiveBytes, allocations};
+pub use allocation::{CountingAllocator, LiveBytes, allocations};
 
 /// Returns Criterion configured as the documents ask: thirty samples, and short enough that all
 /// files together take less than five minutes.
@@ -52,7 +52,7 @@ impl Bench {
     pub fn start() -> Self {
         let default = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
-            if panic.payload_as_str() != Some(Planted::PANIC) {
+            if panic.payload_as_str() != Some(InjectedFailure::PANIC) {
                 default(panic);
             }
         }));
@@ -82,8 +82,8 @@ impl Bench {
 
     /// Returns a handle that starts actors from within work.
     #[must_use]
-    pub fn nursery(&self) -> Nursery {
-        Nursery {
+    pub fn spawner(&self) -> Spawner {
+        Spawner {
             system: self.system.clone(),
             keys: Arc::clone(&self.keys),
         }
@@ -92,13 +92,13 @@ impl Bench {
 
 /// Starts actors at the top of the tree, each under a new key.
 #[derive(Debug, Clone)]
-pub struct Nursery {
+pub struct Spawner {
     /// The system.
     pub system: ActorSystem,
     keys: Arc<AtomicU64>,
 }
 
-impl Nursery {
+impl Spawner {
     /// Returns a key that is not in use.
     #[must_use]
     pub fn key(&self) -> String {
@@ -112,7 +112,7 @@ impl Nursery {
     #[must_use]
     pub fn counter(&self, latch: &Arc<Latch>) -> ActorRef<Msg> {
         let started = self.system.spawn::<Counter>(self.key(), Arc::clone(latch));
-        started.expect("the key is free")
+        started.expect("the key is unused")
     }
 
     /// Creates a topic and subscribes these actors to it.
@@ -214,32 +214,35 @@ impl Accepts<Arc<u64>> for Msg {
 
 /// The error that a counter returns on request.
 #[derive(Debug, Clone, Copy)]
-pub struct Planted;
+pub struct InjectedFailure;
 
-impl Planted {
+impl InjectedFailure {
     const PANIC: &'static str = "planted";
 }
 
-impl fmt::Display for Planted {
+impl fmt::Display for InjectedFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(Self::PANIC)
     }
 }
 
-impl std::error::Error for Planted {}
+impl std::error::Error for InjectedFailure {}
 
 impl Actor for Counter {
     type Msg = Msg;
     type Args = Arc<Latch>;
-    type Error = Planted;
+    type Error = InjectedFailure;
 
     const MAILBOX: MailboxSpec = MailboxSpec::DEFAULT;
 
-    async fn pre_start(latch: Arc<Latch>, _cx: &mut Context<Self>) -> Result<Self, Planted> {
+    async fn pre_start(
+        latch: Arc<Latch>,
+        _cx: &mut Context<Self>,
+    ) -> Result<Self, InjectedFailure> {
         Ok(Self { sum: 0, latch })
     }
 
-    async fn handle(&mut self, msg: Msg, cx: &mut Context<Self>) -> Result<(), Planted> {
+    async fn handle(&mut self, msg: Msg, cx: &mut Context<Self>) -> Result<(), InjectedFailure> {
         match msg {
             Msg::Add(value) => {
                 self.sum += value;
@@ -259,8 +262,8 @@ impl Actor for Counter {
                 tell(&other, Msg::Ball(left - 1, cx.actor_ref())).await;
             }
             Msg::Gate(open) => open.notified().await,
-            Msg::Fail => return Err(Planted),
-            Msg::Panic => panic!("{}", Planted::PANIC),
+            Msg::Fail => return Err(InjectedFailure),
+            Msg::Panic => panic!("{}", InjectedFailure::PANIC),
         }
         Ok(())
     }
@@ -297,9 +300,9 @@ pub fn child(key: &str, latch: &Arc<Latch>) -> ChildSpec {
 
 /// A stopwatch that adds up the time of parts of the work.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct Watch(Duration);
+pub struct Stopwatch(Duration);
 
-impl Watch {
+impl Stopwatch {
     /// Times a part.
     pub async fn time<T>(&mut self, part: impl Future<Output = T>) -> T {
         let start = Instant::now();

@@ -27,22 +27,22 @@ fn create_pdr(id: u16) -> CreatePdr {
 
 /// Encodes and decodes an element.
 fn both<T: Ie + Debug + PartialEq>(c: &mut Criterion, name: &str, element: &T) {
-    let mut octets = Vec::new();
-    element.encode_into(&mut octets).expect("it is short");
-    let again = T::decode(&octets[HEAD..]).expect("it is well-formed");
+    let mut bytes = Vec::new();
+    element.encode_into(&mut bytes).expect("it is short");
+    let again = T::decode(&bytes[HEAD..]).expect("it is well formed");
     assert_eq!(&again, element, "nothing is lost");
     let mut group = c.benchmark_group(format!("ie/{name}"));
-    let mut buffer = Vec::with_capacity(octets.len());
+    let mut buffer = Vec::with_capacity(bytes.len());
     group.bench_function("marshal", |b| {
         b.iter(|| {
             buffer.clear();
             black_box(element).encode_into(&mut buffer)
         });
         // Asserted in the closure, because a filter may skip this benchmark.
-        assert_eq!(buffer, octets, "the last bytes are the element");
+        assert_eq!(buffer, bytes, "the last bytes are the element");
     });
     group.bench_function("unmarshal", |b| {
-        b.iter(|| T::decode(black_box(&octets[HEAD..])))
+        b.iter(|| T::decode(black_box(&bytes[HEAD..])))
     });
     group.finish();
 }
@@ -52,7 +52,7 @@ fn builders(c: &mut Criterion) {
     let far = forwarding_far(black_box(2));
     let mut bytes = Vec::new();
     far.encode_into(&mut bytes).expect("it is short");
-    let again = CreateFar::decode(&bytes[HEAD..]).expect("it is well-formed");
+    let again = CreateFar::decode(&bytes[HEAD..]).expect("it is well formed");
     assert_eq!(again, far, "what is built is well-formed");
     let mut group = c.benchmark_group("builder");
     group.bench_function("pdi", |b| b.iter(|| uplink_pdi(black_box(7))));
@@ -93,12 +93,12 @@ fn elements(c: &mut Criterion) {
             .create_pdrs((1..=size).map(create_pdr))
             .create_fars([CreateFar::new(1, ApplyAction::DROP)]);
         let message = Message::session(Seid(0), Sequence::new(1), body);
-        let octets = message.encode().expect("it is short");
-        let again = Message::decode(&octets).expect("it is well-formed");
+        let bytes = message.encode().expect("it is short");
+        let again = Message::decode(&bytes).expect("it is well formed");
         assert_eq!(again, message, "nothing is lost");
-        group.throughput(Throughput::Bytes(octets.len() as u64));
+        group.throughput(Throughput::Bytes(bytes.len() as u64));
         let id = BenchmarkId::from_parameter(format!("{size}pdrs"));
-        group.bench_function(id, |b| b.iter(|| Message::decode(black_box(&octets))));
+        group.bench_function(id, |b| b.iter(|| Message::decode(black_box(&bytes))));
     }
     group.finish();
 }

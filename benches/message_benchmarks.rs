@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, criterion_group};
 use strowger::SendError;
-use strowger_benches::{Bench, Latch, Msg, Nursery, ask, criterion, stop, tell};
+use strowger_benches::{Bench, Latch, Msg, Spawner, ask, criterion, stop, tell};
 use tokio::sync::Notify;
 
 /// A ball goes back and forth between two actors.
-async fn send_receive(nursery: Nursery, iterations: u64) -> Duration {
+async fn send_receive(spawner: Spawner, iterations: u64) -> Duration {
     let latch = Arc::new(Latch::default());
-    let actors = nursery.counters(2, &latch).await;
+    let actors = spawner.counters(2, &latch).await;
     latch.expect(1);
     let start = Instant::now();
     tell(&actors[0], Msg::Ball(2 * iterations, actors[1].clone())).await;
@@ -27,14 +27,14 @@ async fn send_receive(nursery: Nursery, iterations: u64) -> Duration {
 
 /// Publications on an existing topic, until the last subscriber has handled the last one.
 async fn publish(
-    nursery: Nursery,
+    spawner: Spawner,
     subscribers: usize,
     publications: u64,
     iterations: u64,
 ) -> Duration {
     let latch = Arc::new(Latch::default());
-    let actors = nursery.counters(subscribers, &latch).await;
-    let topic = nursery.topic(&actors);
+    let actors = spawner.counters(subscribers, &latch).await;
+    let topic = spawner.topic(&actors);
     let start = Instant::now();
     for _ in 0..iterations {
         latch.expect(publications * subscribers as u64);
@@ -53,9 +53,9 @@ async fn publish(
 }
 
 /// A hundred numbers go into a mailbox and out again.
-async fn mailbox(nursery: Nursery, iterations: u64) -> Duration {
+async fn mailbox(spawner: Spawner, iterations: u64) -> Duration {
     let latch = Arc::new(Latch::default());
-    let actors = nursery.counters(1, &latch).await;
+    let actors = spawner.counters(1, &latch).await;
     let mut time = Duration::ZERO;
     for _ in 0..iterations {
         // The actor is held until all hundred wait, so this measures the queue and not the
@@ -77,9 +77,9 @@ async fn mailbox(nursery: Nursery, iterations: u64) -> Duration {
 }
 
 /// A send to a full mailbox fails and returns the message.
-async fn full(nursery: Nursery, iterations: u64) -> Duration {
+async fn full(spawner: Spawner, iterations: u64) -> Duration {
     let latch = Arc::new(Latch::default());
-    let actors = nursery.counters(1, &latch).await;
+    let actors = spawner.counters(1, &latch).await;
     let gate = Arc::new(Notify::new());
     tell(&actors[0], Msg::Gate(Arc::clone(&gate))).await;
     while actors[0].try_tell(Msg::Add(0)).is_ok() {
@@ -117,28 +117,28 @@ fn broker_as_documented(subscribers: usize, publications: u64) -> u64 {
 
 fn messages(c: &mut Criterion) {
     let bench = Bench::start();
-    let nursery = || bench.nursery();
+    let spawner = || bench.spawner();
     c.bench_function("message_send_receive", |b| {
-        b.iter_custom(|n| bench.run(send_receive(nursery(), n)));
+        b.iter_custom(|n| bench.run(send_receive(spawner(), n)));
     });
     c.bench_function("message_throughput", |b| {
-        b.iter_custom(|n| bench.run(publish(nursery(), 1, 100, n)));
+        b.iter_custom(|n| bench.run(publish(spawner(), 1, 100, n)));
     });
     c.bench_function("message_broadcast_small", |b| {
-        b.iter_custom(|n| bench.run(publish(nursery(), 10, 1, n)));
+        b.iter_custom(|n| bench.run(publish(spawner(), 10, 1, n)));
     });
     let mut group = c.benchmark_group("message_broadcast");
     for subscribers in [100, 1000] {
         group.bench_function(BenchmarkId::from_parameter(subscribers), |b| {
-            b.iter_custom(|n| bench.run(publish(nursery(), subscribers, 1, n)));
+            b.iter_custom(|n| bench.run(publish(spawner(), subscribers, 1, n)));
         });
     }
     group.finish();
     c.bench_function("message_mailbox_operations", |b| {
-        b.iter_custom(|n| bench.run(mailbox(nursery(), n)));
+        b.iter_custom(|n| bench.run(mailbox(spawner(), n)));
     });
     c.bench_function("message_mailbox_full", |b| {
-        b.iter_custom(|n| bench.run(full(nursery(), n)));
+        b.iter_custom(|n| bench.run(full(spawner(), n)));
     });
     for (id, subscribers, publications) in [
         ("message_send_receive_as_documented", 1, 1),

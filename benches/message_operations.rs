@@ -37,32 +37,32 @@ fn establishment(size: u16) -> Message {
 
 /// Marshal, unmarshal and round trip of a message; the timed operations are asserted first.
 fn operations(c: &mut Criterion, name: &str, message: &Message) {
-    let octets = message.encode().expect("it is short");
-    let again = Message::decode(&octets).expect("it is well-formed");
+    let bytes = message.encode().expect("it is short");
+    let again = Message::decode(&bytes).expect("it is well formed");
     assert_eq!(&again, message, "nothing is lost");
-    let view = MessageView::decode(&octets, &mut Index::new()).map(|view| {
+    let view = MessageView::decode(&bytes, &mut Index::new()).map(|view| {
         assert!(validate(&view, Interfaces::N4).is_ok(), "it is acceptable");
     });
     assert!(view.is_ok(), "it is well-formed");
-    let bytes = Throughput::Bytes(octets.len() as u64);
-    let mut buffer = Vec::with_capacity(octets.len());
+    let size = Throughput::Bytes(bytes.len() as u64);
+    let mut buffer = Vec::with_capacity(bytes.len());
     let mut group = c.benchmark_group("marshal");
-    group.throughput(bytes.clone());
+    group.throughput(size.clone());
     group.bench_function(name, |b| {
         b.iter(|| {
             buffer.clear();
             black_box(message).encode_into(&mut buffer)
         });
         // Asserted in the closure, because a filter may skip this benchmark.
-        assert_eq!(buffer, octets, "the last bytes are the message");
+        assert_eq!(buffer, bytes, "the last bytes are the message");
     });
     group.finish();
     let mut group = c.benchmark_group("unmarshal");
-    group.throughput(bytes.clone());
-    group.bench_function(name, |b| b.iter(|| Message::decode(black_box(&octets))));
+    group.throughput(size.clone());
+    group.bench_function(name, |b| b.iter(|| Message::decode(black_box(&bytes))));
     group.finish();
     let mut group = c.benchmark_group("roundtrip");
-    group.throughput(bytes);
+    group.throughput(size);
     group.bench_function(name, |b| {
         b.iter(|| {
             buffer.clear();
@@ -72,12 +72,12 @@ fn operations(c: &mut Criterion, name: &str, message: &Message) {
     });
     group.finish();
     let mut group = c.benchmark_group("view");
-    group.throughput(Throughput::Bytes(octets.len() as u64));
+    group.throughput(Throughput::Bytes(bytes.len() as u64));
     group.bench_function(name, |b| {
         // The steps of a node before it looks at a request: find its end, index it and validate it.
         let mut index = Index::new();
         b.iter(|| {
-            let view = MessageView::decode(black_box(&octets), &mut index)?;
+            let view = MessageView::decode(black_box(&bytes), &mut index)?;
             Ok::<bool, strowger_pfcp::Error>(validate(&view, Interfaces::N4).is_ok())
         });
     });
@@ -98,15 +98,14 @@ fn messages(c: &mut Criterion) {
         b.iter(|| establishment(black_box(1)));
     });
     group.finish();
-    let octets = establishment(1).encode().expect("it is short");
+    let bytes = establishment(1).encode().expect("it is short");
     let mut group = c.benchmark_group("parse");
     group.bench_function("generic", |b| {
         // One walk over a message of any type: finds every element and checks its length.
         let mut index = Index::new();
-        let found =
-            MessageView::decode(&octets, &mut index).map(|view| view.root().parts().count());
+        let found = MessageView::decode(&bytes, &mut index).map(|view| view.root().parts().count());
         assert_eq!(found, Ok(4), "Node ID, F-SEID, Create PDR, Create FAR");
-        b.iter(|| MessageView::decode(black_box(&octets), &mut index).is_ok());
+        b.iter(|| MessageView::decode(black_box(&bytes), &mut index).is_ok());
     });
     group.finish();
 }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, Throughput, criterion_group};
-use strowger_benches::{Bench, Latch, Nursery, ask, criterion, stop};
+use strowger_benches::{Bench, Latch, Spawner, ask, criterion, stop};
 
 /// Publications on an existing topic; `window` of them are in flight at a time.
-async fn publish(nursery: Nursery, subscribers: usize, window: u64, iterations: u64) -> Duration {
+async fn publish(spawner: Spawner, subscribers: usize, window: u64, iterations: u64) -> Duration {
     let latch = Arc::new(Latch::default());
-    let actors = nursery.counters(subscribers, &latch).await;
-    let topic = nursery.topic(&actors);
+    let actors = spawner.counters(subscribers, &latch).await;
+    let topic = spawner.topic(&actors);
     let mut left = iterations;
     let start = Instant::now();
     while left > 0 {
@@ -33,9 +33,9 @@ async fn publish(nursery: Nursery, subscribers: usize, window: u64, iterations: 
 }
 
 /// An ask and its answer, one at a time.
-async fn questions(nursery: Nursery, iterations: u64) -> Duration {
+async fn questions(spawner: Spawner, iterations: u64) -> Duration {
     let latch = Arc::new(Latch::default());
-    let actors = nursery.counters(1, &latch).await;
+    let actors = spawner.counters(1, &latch).await;
     let start = Instant::now();
     for number in 1..=iterations {
         assert_eq!(ask(&actors[0], 1).await, number, "its own answer");
@@ -47,30 +47,30 @@ async fn questions(nursery: Nursery, iterations: u64) -> Duration {
 
 fn messaging(c: &mut Criterion) {
     let bench = Bench::start();
-    let nursery = || bench.nursery();
+    let spawner = || bench.spawner();
     c.bench_function("message_routing_overhead", |b| {
-        b.iter_custom(|n| bench.run(publish(nursery(), 1, 1, n)));
+        b.iter_custom(|n| bench.run(publish(spawner(), 1, 1, n)));
     });
     c.bench_function("message_correlation_tracking_overhead", |b| {
-        b.iter_custom(|n| bench.run(questions(nursery(), n)));
+        b.iter_custom(|n| bench.run(questions(spawner(), n)));
     });
     let mut group = c.benchmark_group("message_pubsub_fanout");
     for subscribers in [10, 100] {
         group.throughput(Throughput::Elements(subscribers as u64));
         group.bench_function(subscribers.to_string(), |b| {
-            b.iter_custom(|n| bench.run(publish(nursery(), subscribers, 1, n)));
+            b.iter_custom(|n| bench.run(publish(spawner(), subscribers, 1, n)));
         });
     }
     group.finish();
     let mut group = c.benchmark_group("message_sustained_throughput");
     group.throughput(Throughput::Elements(1));
     group.bench_function("1000_at_a_time", |b| {
-        b.iter_custom(|n| bench.run(publish(nursery(), 1, 1000, n)));
+        b.iter_custom(|n| bench.run(publish(spawner(), 1, 1000, n)));
     });
     group.finish();
     c.bench_function("message_routing_overhead_as_documented", |b| {
         // A publication on a topic without subscribers.
-        let topic = nursery().topic(&[]);
+        let topic = spawner().topic(&[]);
         b.iter(|| topic.publish(black_box(1)));
     });
     c.bench_function("message_correlation_tracking_overhead_as_documented", |b| {

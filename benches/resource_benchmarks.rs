@@ -6,17 +6,17 @@ use std::time::Duration;
 use criterion::measurement::{Measurement, ValueFormatter};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use strowger::{Actor, ActorRef, Context, MailboxSpec};
-use strowger_benches::{Bench, Counting, Latch, LiveBytes, Nursery, criterion, stop};
+use strowger_benches::{Bench, CountingAllocator, Latch, LiveBytes, Spawner, criterion, stop};
 use tokio::sync::{Notify, mpsc};
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// A Criterion measurement in bytes. The benchmark returns the values; nothing is measured around
 /// it. The bytes are counted inside `iter_custom`, whose time ends Criterion's warm-up.
-struct Bytes;
+struct BytesMeasurement;
 
-impl Measurement for Bytes {
+impl Measurement for BytesMeasurement {
     type Intermediate = ();
     type Value = f64;
 
@@ -43,7 +43,7 @@ impl Measurement for Bytes {
     }
 }
 
-impl ValueFormatter for Bytes {
+impl ValueFormatter for BytesMeasurement {
     fn scale_values(&self, typical: f64, values: &mut [f64]) -> &'static str {
         let (by, unit) = match typical {
             small if small < 10_000.0 => (1.0, "B"),
@@ -83,11 +83,11 @@ async fn settled(bytes: &LiveBytes) -> i64 {
 }
 
 /// Returns the bytes of this number of actors that have answered and are idle.
-async fn idle(nursery: Nursery, bytes: Arc<LiveBytes>, count: usize) -> f64 {
+async fn idle(spawner: Spawner, bytes: Arc<LiveBytes>, count: usize) -> f64 {
     let latch = Arc::new(Latch::default());
     let mut actors = Vec::with_capacity(count);
     let before = settled(&bytes).await;
-    actors.extend(nursery.counters(count, &latch).await);
+    actors.extend(spawner.counters(count, &latch).await);
     let held = settled(&bytes).await - before;
     assert_eq!(actors.len(), count, "all of them run");
     stop(actors).await;
@@ -95,11 +95,11 @@ async fn idle(nursery: Nursery, bytes: Arc<LiveBytes>, count: usize) -> f64 {
 }
 
 /// An actor that reports that it has a message, and then is held until it is released.
-struct Held<const ROOM: usize>(Args);
+struct HoldingActor<const ROOM: usize>(Args);
 
 type Args = (mpsc::UnboundedSender<()>, Arc<Notify>);
 
-impl<const ROOM: usize> Actor for Held<ROOM> {
+impl<const ROOM: usize> Actor for HoldingActor<ROOM> {
     type Msg = u64;
     type Args = Args;
     type Error = std::convert::Infallible;
@@ -126,15 +126,17 @@ impl<const ROOM: usize> Actor for Held<ROOM> {
 
 /// Returns the bytes of ten actors that are held at a message, with `waiting` more messages in each
 /// mailbox.
-async fn mailbox<const ROOM: usize>(nursery: Nursery, bytes: Arc<LiveBytes>, waiting: u64) -> f64 {
+async fn mailbox<const ROOM: usize>(spawner: Spawner, bytes: Arc<LiveBytes>, waiting: u64) -> f64 {
     let (sender, mut holds) = mpsc::unbounded_channel();
     let gate = Arc::new(Notify::new());
     let mut actors: Vec<ActorRef<u64>> = Vec::with_capacity(10);
     let before = settled(&bytes).await;
     for _ in 0..10 {
         let args = (sender.clone(), Arc::clone(&gate));
-        let started = nursery.system.spawn::<Held<ROOM>>(nursery.key(), args);
-        let actor = started.expect("the key is free");
+        let started = spawner
+            .system
+            .spawn::<HoldingActor<ROOM>>(spawner.key(), args);
+        let actor = started.expect("the key is unused");
         assert!(actor.tell(0).await.is_ok(), "it runs");
         holds.recv().await.expect("it is held");
         for number in 1..=waiting {
@@ -150,13 +152,13 @@ async fn mailbox<const ROOM: usize>(nursery: Nursery, bytes: Arc<LiveBytes>, wai
     held as f64
 }
 
-fn resources(c: &mut Criterion<Bytes>) {
+fn resources(c: &mut Criterion<BytesMeasurement>) {
     let bench = Bench::start();
     // The tables of the system grow by doubling; this makes them large enough before anything is
     // measured.
     let bytes = Arc::new(LiveBytes::watch());
     let watch = || Arc::clone(&bytes);
-    bench.run(idle(bench.nursery(), watch(), 100_000));
+    bench.run(idle(bench.spawner(), watch(), 100_000));
     let mut group = c.benchmark_group("resource_memory_per_actor");
     for count in [1, 10, 50, 1000, 100_000] {
         if count > 10_000 {
@@ -164,7 +166,7 @@ fn resources(c: &mut Criterion<Bytes>) {
         }
         group.bench_function(BenchmarkId::from_parameter(count), |b| {
             b.iter_custom(|n| {
-                n as f64 * bench.run(idle(bench.nursery(), watch(), count)) / count as f64
+                n as f64 * bench.run(idle(bench.spawner(), watch(), count)) / count as f64
             });
         });
     }
@@ -173,12 +175,12 @@ fn resources(c: &mut Criterion<Bytes>) {
     for (suffix, waiting) in [("", 0), ("_with_100", 100)] {
         group.bench_function(format!("bounded_mailbox_100{suffix}"), |b| {
             b.iter_custom(|n| {
-                n as f64 * bench.run(mailbox::<100>(bench.nursery(), watch(), waiting)) / 10.0
+                n as f64 * bench.run(mailbox::<100>(bench.spawner(), watch(), waiting)) / 10.0
             });
         });
         group.bench_function(format!("unbounded_mailbox{suffix}"), |b| {
             b.iter_custom(|n| {
-                n as f64 * bench.run(mailbox::<0>(bench.nursery(), watch(), waiting)) / 10.0
+                n as f64 * bench.run(mailbox::<0>(bench.spawner(), watch(), waiting)) / 10.0
             });
         });
     }
@@ -187,8 +189,8 @@ fn resources(c: &mut Criterion<Bytes>) {
 
 criterion_group! {
     name = group;
-    // The counts repeat exactly, so there is no spread to plot.
-    config = criterion!().with_measurement(Bytes).without_plots();
+    // The counts repeat exactly, so plots would show no spread.
+    config = criterion!().with_measurement(BytesMeasurement).without_plots();
     targets = resources
 }
 criterion_main!(group);

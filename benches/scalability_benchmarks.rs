@@ -6,30 +6,30 @@ use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group};
 use strowger::ActorRef;
-use strowger_benches::{Bench, Latch, Msg, Nursery, ask, criterion, stop, tell};
+use strowger_benches::{Bench, Latch, Msg, Spawner, ask, criterion, stop, tell};
 
 /// Registers one actor under this number of names.
-async fn registered(nursery: Nursery, names: usize) -> ActorRef<Msg> {
+async fn registered(spawner: Spawner, names: usize) -> ActorRef<Msg> {
     let latch = Arc::new(Latch::default());
-    let actor = nursery.counter(&latch);
+    let actor = spawner.counter(&latch);
     ask(&actor, 0).await;
     for name in 0..names {
-        let taken = nursery.system.register(name.to_string(), &actor);
-        taken.expect("the name is free");
+        let taken = spawner.system.register(name.to_string(), &actor);
+        taken.expect("the name is unused");
     }
     actor
 }
 
 /// Looks names up in an order that defeats the processor's caches.
-async fn lookup(nursery: Nursery, names: usize, iterations: u64) -> Duration {
-    let actor = registered(nursery.clone(), names).await;
+async fn lookup(spawner: Spawner, names: usize, iterations: u64) -> Duration {
+    let actor = registered(spawner.clone(), names).await;
     let keys: Vec<String> = (0..names).map(|name| name.to_string()).collect();
     let mut at = 0;
     let mut found = 0;
     let start = Instant::now();
     for _ in 0..iterations {
         at = (at + 7919) % names;
-        found += u64::from(nursery.system.whereis::<Msg>(&keys[at]).is_some());
+        found += u64::from(spawner.system.whereis::<Msg>(&keys[at]).is_some());
     }
     let time = start.elapsed();
     assert_eq!(found, iterations, "every name leads to the actor");
@@ -38,16 +38,16 @@ async fn lookup(nursery: Nursery, names: usize, iterations: u64) -> Duration {
 }
 
 /// Two tasks look names up while a third registers and unregisters names.
-async fn concurrent_lookup(nursery: Nursery, iterations: u64) -> Duration {
-    let actor = registered(nursery.clone(), 1000).await;
-    let system = nursery.system.clone();
+async fn concurrent_lookup(spawner: Spawner, iterations: u64) -> Duration {
+    let actor = registered(spawner.clone(), 1000).await;
+    let system = spawner.system.clone();
     let writer = {
         let (system, actor) = (system.clone(), actor.clone());
         tokio::spawn(async move {
             for number in 0..iterations / 4 {
                 let name = format!("short-lived {number}");
                 let taken = system.register(name.as_str(), &actor);
-                taken.expect("the name is free");
+                taken.expect("the name is unused");
                 assert!(system.unregister(&name), "it was taken");
                 tokio::task::consume_budget().await;
             }
@@ -76,13 +76,13 @@ async fn concurrent_lookup(nursery: Nursery, iterations: u64) -> Duration {
 }
 
 /// Registers and unregisters a name in a registry of a thousand.
-async fn registration(nursery: Nursery, iterations: u64) -> Duration {
-    let actor = registered(nursery.clone(), 1000).await;
+async fn registration(spawner: Spawner, iterations: u64) -> Duration {
+    let actor = registered(spawner.clone(), 1000).await;
     let start = Instant::now();
     for _ in 0..iterations {
-        let taken = nursery.system.register("one more", &actor);
-        taken.expect("the name is free");
-        assert!(nursery.system.unregister("one more"), "it was taken");
+        let taken = spawner.system.register("one more", &actor);
+        taken.expect("the name is unused");
+        assert!(spawner.system.unregister("one more"), "it was taken");
     }
     let time = start.elapsed();
     stop(vec![actor]).await;
@@ -90,10 +90,10 @@ async fn registration(nursery: Nursery, iterations: u64) -> Duration {
 }
 
 /// Ten thousand messages, spread over `size` actors, until all are handled.
-async fn spread(nursery: Nursery, size: usize, iterations: u64) -> Duration {
+async fn spread(spawner: Spawner, size: usize, iterations: u64) -> Duration {
     const MESSAGES: usize = 10_000;
     let latch = Arc::new(Latch::default());
-    let actors = nursery.counters(size, &latch).await;
+    let actors = spawner.counters(size, &latch).await;
     let start = Instant::now();
     for _ in 0..iterations {
         latch.expect(MESSAGES as u64);
@@ -118,25 +118,25 @@ async fn spread(nursery: Nursery, size: usize, iterations: u64) -> Duration {
 
 fn scalability(c: &mut Criterion) {
     let bench = Bench::start();
-    let nursery = || bench.nursery();
+    let spawner = || bench.spawner();
     let mut group = c.benchmark_group("registry_lookup_scale");
     for names in [10, 100, 1000, 100_000] {
         group.bench_function(BenchmarkId::from_parameter(names), |b| {
-            b.iter_custom(|n| bench.run(lookup(nursery(), names, n)));
+            b.iter_custom(|n| bench.run(lookup(spawner(), names, n)));
         });
     }
     group.finish();
     c.bench_function("registry_concurrent_lookup", |b| {
-        b.iter_custom(|n| bench.run(concurrent_lookup(nursery(), n.next_multiple_of(4))));
+        b.iter_custom(|n| bench.run(concurrent_lookup(spawner(), n.next_multiple_of(4))));
     });
     c.bench_function("registry_registration_scale", |b| {
-        b.iter_custom(|n| bench.run(registration(nursery(), n)));
+        b.iter_custom(|n| bench.run(registration(spawner(), n)));
     });
     let mut group = c.benchmark_group("actor_scale_10000_messages");
     group.throughput(Throughput::Elements(10_000));
     for size in [1, 10, 100, 1000, 10_000] {
         group.bench_function(BenchmarkId::from_parameter(size), |b| {
-            b.iter_custom(|n| bench.run(spread(nursery(), size, n)));
+            b.iter_custom(|n| bench.run(spread(spawner(), size, n)));
         });
     }
     group.finish();

@@ -6,26 +6,26 @@ use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, criterion_group};
 use strowger::{ActorRef, Strategy, Supervisor};
-use strowger_benches::{Bench, Latch, Msg, Nursery, Watch, ask, child, criterion, tell};
+use strowger_benches::{Bench, Latch, Msg, Spawner, Stopwatch, ask, child, criterion, tell};
 
 /// Returns a supervisor that tolerates every failure of a benchmark.
-fn forgiving(strategy: Strategy) -> Supervisor {
+fn tolerant_supervisor(strategy: Strategy) -> Supervisor {
     Supervisor::new(strategy).intensity(u32::MAX, Duration::from_millis(1))
 }
 
 /// A supervisor starts a child, which answers; stopping it is not timed.
-async fn child_spawn(nursery: Nursery, iterations: u64) -> Duration {
+async fn child_spawn(spawner: Spawner, iterations: u64) -> Duration {
     let latch = Arc::new(Latch::default());
-    let spec = forgiving(Strategy::OneForOne);
-    let started = nursery.system.supervise(nursery.key(), spec).await;
+    let spec = tolerant_supervisor(Strategy::OneForOne);
+    let started = spawner.system.supervise(spawner.key(), spec).await;
     let supervisor = started.expect("it has no children yet");
-    let mut watch = Watch::default();
+    let mut watch = Stopwatch::default();
     for _ in 0..iterations {
         watch
             .time(async {
                 let started = supervisor.start_child(child("child", &latch)).await;
                 let actor: ActorRef<Msg> = started
-                    .expect("the key is free")
+                    .expect("the key is unused")
                     .downcast()
                     .expect("it is a counter");
                 assert_eq!(ask(&actor, 7).await, 7, "a new counter is empty");
@@ -44,18 +44,18 @@ async fn child_spawn(nursery: Nursery, iterations: u64) -> Duration {
 /// The middle child fails; the clock stops when all children that the strategy restarts have
 /// answered with fresh state.
 async fn strategy(
-    nursery: Nursery,
+    spawner: Spawner,
     strategy: Strategy,
     size: usize,
     failure: fn() -> Msg,
     iterations: u64,
 ) -> Duration {
     let latch = Arc::new(Latch::default());
-    let mut spec = forgiving(strategy);
+    let mut spec = tolerant_supervisor(strategy);
     for at in 0..size {
         spec = spec.child(child(&at.to_string(), &latch));
     }
-    let started = nursery.system.supervise(nursery.key(), spec).await;
+    let started = spawner.system.supervise(spawner.key(), spec).await;
     let supervisor = started.expect("the children start");
     let children: Vec<ActorRef<Msg>> = (0..size)
         .filter_map(|at| supervisor.child(&at.to_string()))
@@ -88,18 +88,18 @@ async fn strategy(
 }
 
 /// A supervisor and three children are started and have answered; stopping them is not timed.
-async fn tree_small(nursery: Nursery, iterations: u64) -> Duration {
+async fn tree_small(spawner: Spawner, iterations: u64) -> Duration {
     let latch = Arc::new(Latch::default());
-    let mut watch = Watch::default();
+    let mut watch = Stopwatch::default();
     for _ in 0..iterations {
         let spec = ["a", "b", "c"]
             .iter()
-            .fold(forgiving(Strategy::OneForOne), |spec, key| {
+            .fold(tolerant_supervisor(Strategy::OneForOne), |spec, key| {
                 spec.child(child(key, &latch))
             });
         let supervisor = watch
             .time(async {
-                let started = nursery.system.supervise(nursery.key(), spec).await;
+                let started = spawner.system.supervise(spawner.key(), spec).await;
                 let supervisor = started.expect("the children start");
                 for key in ["a", "b", "c"] {
                     let actor = supervisor.child(key).expect("it was started");
@@ -116,17 +116,17 @@ async fn tree_small(nursery: Nursery, iterations: u64) -> Duration {
 
 /// A leaf fails, its supervisor escalates, and the supervisor above restarts that subtree, until
 /// the new leaf has answered.
-async fn escalation(nursery: Nursery, iterations: u64) -> Duration {
+async fn escalation(spawner: Spawner, iterations: u64) -> Duration {
     let latch = Arc::new(Latch::default());
     let inner = Supervisor::new(Strategy::OneForOne)
         .intensity(0, Duration::from_secs(1))
         .child(child("leaf", &latch));
-    let outer = forgiving(Strategy::OneForOne).supervisor("inner", inner);
-    let key = nursery.key();
-    let started = nursery.system.supervise(key.as_str(), outer).await;
+    let outer = tolerant_supervisor(Strategy::OneForOne).supervisor("inner", inner);
+    let key = spawner.key();
+    let started = spawner.system.supervise(key.as_str(), outer).await;
     let supervisor = started.expect("the branch starts");
     let path = format!("/{key}/inner/leaf");
-    let leaf = || nursery.system.find(path.as_str())?.downcast::<Msg>();
+    let leaf = || spawner.system.find(path.as_str())?.downcast::<Msg>();
     let mut old = leaf().expect("it was started");
     let start = Instant::now();
     for _ in 0..iterations {
@@ -156,9 +156,9 @@ fn node_as_documented(children: usize) -> Vec<(Box<u64>, Arc<str>)> {
 
 fn supervision(c: &mut Criterion) {
     let bench = Bench::start();
-    let nursery = || bench.nursery();
+    let spawner = || bench.spawner();
     c.bench_function("supervisor_child_spawn", |b| {
-        b.iter_custom(|n| bench.run(child_spawn(nursery(), n)));
+        b.iter_custom(|n| bench.run(child_spawn(spawner(), n)));
     });
     let fail: fn() -> Msg = || Msg::Fail;
     let panic: fn() -> Msg = || Msg::Panic;
@@ -189,7 +189,7 @@ fn supervision(c: &mut Criterion) {
         ),
     ] {
         c.bench_function(id, |b| {
-            b.iter_custom(|n| bench.run(strategy(nursery(), kind, size, failure, n)));
+            b.iter_custom(|n| bench.run(strategy(spawner(), kind, size, failure, n)));
         });
     }
     let mut group = c.benchmark_group("supervisor_strategy");
@@ -198,15 +198,15 @@ fn supervision(c: &mut Criterion) {
         ("rest_for_one", Strategy::RestForOne),
     ] {
         group.bench_function(BenchmarkId::new(name, 100), |b| {
-            b.iter_custom(|n| bench.run(strategy(nursery(), kind, 100, fail, n)));
+            b.iter_custom(|n| bench.run(strategy(spawner(), kind, 100, fail, n)));
         });
     }
     group.finish();
     c.bench_function("supervisor_tree_small", |b| {
-        b.iter_custom(|n| bench.run(tree_small(nursery(), n)));
+        b.iter_custom(|n| bench.run(tree_small(spawner(), n)));
     });
     c.bench_function("supervisor_escalation", |b| {
-        b.iter_custom(|n| bench.run(escalation(nursery(), n)));
+        b.iter_custom(|n| bench.run(escalation(spawner(), n)));
     });
     for (id, children) in [
         ("supervisor_child_spawn_as_documented", 1),

@@ -130,6 +130,6 @@ pub(crate) async fn main() -> Result<(), BoxError> {
     for month in ["January", "February", "March"] {
         ledger.tell(Line(month.to_owned())).await?;
     }
-    println!("the ledger has {} octets", ledger.ask(Length).await?);
+    println!("the ledger has {} bytes", ledger.ask(Length).await?);
     Ok(())
 }

@@ -34,9 +34,9 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
 
     // A peer can send messages that the constructors would not allow. Validation returns the
     // interfaces on which a message is acceptable, or the reason why there are none.
-    let octets = [0x20, 5, 0, 12, 0, 0, 2, 0, 0, 96, 0, 4, 0xee, 0, 0, 0];
+    let bytes = [0x20, 5, 0, 12, 0, 0, 2, 0, 0, 96, 0, 4, 0xee, 0, 0, 0];
     let mut index = Index::new();
-    let view = MessageView::decode(&octets, &mut index)?;
+    let view = MessageView::decode(&bytes, &mut index)?;
     match validate(&view, Interfaces::N4) {
         Ok(on) => println!("acceptable on {on}"),
         Err(rejection) => {

@@ -21,13 +21,13 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     // A constructor requires the mandatory elements: a heartbeat without a time stamp does not
     // compile.
     let request = Message::node(Sequence::new(7), HeartbeatRequest::new(STARTED));
-    let octets = request.encode()?;
-    println!("{} octets out: {request}", octets.len());
+    let bytes = request.encode()?;
+    println!("{} bytes out: {request}", bytes.len());
 
     // The receiver reads the bytes in place. An index is a buffer that is reused for the next
     // message, without an allocation.
     let mut index = Index::new();
-    let view = MessageView::decode(&octets, &mut index)?;
+    let view = MessageView::decode(&bytes, &mut index)?;
     if let BodyView::HeartbeatRequest(heartbeat) = view.body() {
         let since = heartbeat.recovery_time_stamp().ok_or("no time stamp")?;
         println!("the peer has been up since {since}");

@@ -28,8 +28,8 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
             ApplicationIdsPfds::new("radio").pfd_contexts([radio]),
         ]);
     let request = Message::node(Sequence::new(4), request);
-    let mut octets = Vec::new();
-    request.encode_for(Interfaces::N4, &mut octets)?;
+    let mut bytes = Vec::new();
+    request.encode_for(Interfaces::N4, &mut bytes)?;
     println!("{request}");
 
     // An empty set of descriptions is invalid, which is detected before anything is sent.
@@ -43,7 +43,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
 
     // This UP function can handle flows, but not URLs.
     let mut index = Index::new();
-    let view = MessageView::decode(&octets, &mut index)?;
+    let view = MessageView::decode(&bytes, &mut index)?;
     let mut response = PfdManagementResponse::new(Cause::REQUEST_PARTIALLY_ACCEPTED);
     if let BodyView::PfdManagementRequest(asked) = view.body() {
         for application in asked.application_id_s_pfds() {

@@ -41,18 +41,18 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let report = SessionReportRequest::new(ReportType::USAR | ReportType::DLDR)
         .usage_reports([usage])
         .downlink_data_report(DownlinkDataReport::new().pdr_ids([PdrId(2)]));
-    let octets = Message::session(Seid(1), Sequence::new(5), report).encode()?;
+    let bytes = Message::session(Seid(1), Sequence::new(5), report).encode()?;
 
     // The SMF adds up the volumes without allocating.
     let mut index = Index::new();
-    let view = MessageView::decode(&octets, &mut index)?;
+    let view = MessageView::decode(&bytes, &mut index)?;
     println!("{view}");
     if let BodyView::SessionReportRequest(report) = view.body() {
         let volumes = report
             .usage_reports()
             .filter_map(|usage| usage.volume_measurement());
-        let octets: u64 = volumes.filter_map(|volume| volume.total_volume).sum();
-        println!("{octets} octets to pay for");
+        let bytes: u64 = volumes.filter_map(|volume| volume.total_volume).sum();
+        println!("{bytes} bytes to pay for");
     }
     let answer = SessionReportResponse::new(Cause::REQUEST_ACCEPTED);
     println!(

@@ -45,7 +45,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     // A buffer is used again and again; a message that no N4 peer may send stays out of it.
     let mut buffer = Vec::with_capacity(2048);
     request.encode_for(Interfaces::N4, &mut buffer)?;
-    println!("{} octets\n{request}", buffer.len());
+    println!("{} bytes\n{request}", buffer.len());
 
     // The UPF reads the fields it needs directly from the bytes.
     let mut index = Index::new();

@@ -35,12 +35,12 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
         .cp_ip_address([CpIpAddress::from(smf)]);
     let request = SessionSetModificationRequest::new(smf).pfcp_session_change_infos([moved]);
     let request = Message::node(Sequence::new(2), request);
-    let mut octets = Vec::new();
-    let on = request.encode_for(Interfaces::SXB.with(Interfaces::N4), &mut octets)?;
+    let mut bytes = Vec::new();
+    let on = request.encode_for(Interfaces::SXB.with(Interfaces::N4), &mut bytes)?;
     println!("fit for {on}\n{request}");
 
     let mut index = Index::new();
-    let view = MessageView::decode(&octets, &mut index)?;
+    let view = MessageView::decode(&bytes, &mut index)?;
     if let BodyView::SessionSetModificationRequest(asked) = view.body() {
         for info in asked.pfcp_session_change_infos() {
             let to = info.alternative_smf_pgw_c_ip_address();

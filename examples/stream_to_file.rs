@@ -39,8 +39,8 @@ pub(crate) async fn main() -> Result<(), BoxError> {
             };
             files.ask(line).await??;
         }
-        let octets = files.ask(ReadRequest::new("news.txt")).await??;
-        Ok::<_, BoxError>(String::from_utf8(octets.into())?)
+        let bytes = files.ask(ReadRequest::new("news.txt")).await??;
+        Ok::<_, BoxError>(String::from_utf8(bytes.into())?)
     });
 
     for line in ["one\n", "two\n", "three\n"] {

@@ -45,13 +45,13 @@ impl Actor for Tower {
 }
 
 pub(crate) fn main() {
-    a_day_has_twenty_four_hours();
-    a_tower_that_fails_starts_over();
-    who_comes_first_follows_from_the_seed();
+    clock_strikes_24_times_a_day();
+    failed_tower_counts_from_its_own_start();
+    seed_determines_the_order();
 }
 
 /// Written as a test would be; a test has `#[test]` instead of a call from `main`.
-fn a_day_has_twenty_four_hours() {
+fn clock_strikes_24_times_a_day() {
     let system = TestSystem::new(1);
     let probe = system.probe();
     system.spawn::<Tower>("tower", probe.recipient());
@@ -64,7 +64,7 @@ fn a_day_has_twenty_four_hours() {
 }
 
 /// Faults are injected by path, hook and call number; the actor needs no code for them.
-fn a_tower_that_fails_starts_over() {
+fn failed_tower_counts_from_its_own_start() {
     // Runs a hundred schedules; if one fails, its seed is printed.
     TestSystem::check(0..100, |system| {
         let probe = system.probe();
@@ -89,7 +89,7 @@ fn a_tower_that_fails_starts_over() {
 }
 
 /// Two towers strike at the same instant: both orders are valid, and each seed selects one of them.
-fn who_comes_first_follows_from_the_seed() {
+fn seed_determines_the_order() {
     let order = |seed| {
         let system = TestSystem::new(seed);
         let probe = system.probe();

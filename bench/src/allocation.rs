@@ -6,24 +6,24 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 thread_local! {
-    static ASKED: Cell<u64> = const { Cell::new(0) };
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
 /// `true` while a [`LiveBytes`] exists. Updating a shared counter costs every allocation a cache
 /// line, so the counter only runs while it is read.
-static WATCHED: AtomicBool = AtomicBool::new(false);
-static LIVE: AtomicI64 = AtomicI64::new(0);
+static IS_COUNTING_BYTES: AtomicBool = AtomicBool::new(false);
+static LIVE_BYTES: AtomicI64 = AtomicI64::new(0);
 
 /// The system allocator with counters in front of it.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct Counting;
+pub struct CountingAllocator;
 
 /// Runs `work` and returns its result and the number of allocations (including reallocations) that
 /// it made.
 pub fn allocations<T>(work: impl FnOnce() -> T) -> (T, u64) {
-    let before = ASKED.with(Cell::get);
+    let before = ALLOCATIONS.with(Cell::get);
     let result = work();
-    (result, ASKED.with(Cell::get) - before)
+    (result, ALLOCATIONS.with(Cell::get) - before)
 }
 
 /// Counts the bytes that the program allocates and frees, on all threads, until it is dropped.
@@ -34,8 +34,8 @@ impl LiveBytes {
     /// Starts counting at zero.
     #[must_use]
     pub fn watch() -> Self {
-        LIVE.store(0, Ordering::SeqCst);
-        WATCHED.store(true, Ordering::SeqCst);
+        LIVE_BYTES.store(0, Ordering::SeqCst);
+        IS_COUNTING_BYTES.store(true, Ordering::SeqCst);
         Self(())
     }
 
@@ -43,31 +43,31 @@ impl LiveBytes {
     /// of the allocator itself is not included.
     #[must_use]
     pub fn now(&self) -> i64 {
-        LIVE.load(Ordering::SeqCst)
+        LIVE_BYTES.load(Ordering::SeqCst)
     }
 }
 
 impl Drop for LiveBytes {
     fn drop(&mut self) {
-        WATCHED.store(false, Ordering::SeqCst);
+        IS_COUNTING_BYTES.store(false, Ordering::SeqCst);
     }
 }
 
 fn count(bytes: usize) {
-    // The counter of a thread that is exiting is gone already, and nobody would read it.
-    let _ = ASKED.try_with(|asked| asked.set(asked.get() + 1));
+    // The counter of a thread that is exiting is gone already, and nothing would read it.
+    let _ = ALLOCATIONS.try_with(|asked| asked.set(asked.get() + 1));
     add(bytes);
 }
 
 fn add(bytes: usize) {
-    if WATCHED.load(Ordering::Relaxed) {
-        LIVE.fetch_add(bytes.cast_signed() as i64, Ordering::Relaxed);
+    if IS_COUNTING_BYTES.load(Ordering::Relaxed) {
+        LIVE_BYTES.fetch_add(bytes.cast_signed() as i64, Ordering::Relaxed);
     }
 }
 
 fn subtract(bytes: usize) {
-    if WATCHED.load(Ordering::Relaxed) {
-        LIVE.fetch_sub(bytes.cast_signed() as i64, Ordering::Relaxed);
+    if IS_COUNTING_BYTES.load(Ordering::Relaxed) {
+        LIVE_BYTES.fetch_sub(bytes.cast_signed() as i64, Ordering::Relaxed);
     }
 }
 
@@ -77,7 +77,7 @@ fn subtract(bytes: usize) {
 )]
 // SAFETY: every call goes to `System` unchanged, which upholds the contract. Counting itself does
 // not allocate: it uses a const thread local without a destructor, and statics.
-unsafe impl GlobalAlloc for Counting {
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
         // SAFETY: the caller's guarantees are passed on.

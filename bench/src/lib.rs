@@ -13,7 +13,7 @@ mod row;
 mod trim;
 mod usage;
 
-pub use allocation::{Counting, LiveBytes, allocations};
+pub use allocation::{CountingAllocator, LiveBytes, allocations};
 pub use machine::Machine;
 pub use pin::{pin, workers};
 pub use plan::{Case, Counted, Pick, Plan, Sample};

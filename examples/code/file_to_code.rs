@@ -52,8 +52,8 @@ async fn main() -> Result<(), BoxError> {
     let report = ExecuteRequest::new(REPORT)
         .typescript()
         .with_args(json!({ "from": "calls.csv", "to": "bill.txt" }))
-        .with_functions(given(&files));
-    let executed = code.ask_within(report, PATIENCE).await??;
+        .with_functions(granted_functions(&files));
+    let executed = code.ask_within(report, TIMEOUT).await??;
     println!("{}", executed.output[0].text);
     let bill = files.ask(ReadRequest::new("bill.txt")).await??;
     print!("{}", String::from_utf8(bill.into())?);
@@ -61,7 +61,7 @@ async fn main() -> Result<(), BoxError> {
     // Functions that are not given do not exist, and limits cannot be caught.
     for attempt in ["fetch('/')", "try { 'x'.repeat(2 ** 28) } catch {}"] {
         let failed = code
-            .ask_within(ExecuteRequest::new(attempt), PATIENCE)
+            .ask_within(ExecuteRequest::new(attempt), TIMEOUT)
             .await?;
         println!("{}", failed.expect_err("it is not granted"));
     }
@@ -69,7 +69,7 @@ async fn main() -> Result<(), BoxError> {
     // When the caller stops listening, the run is cancelled, wherever it is.
     let endless = ExecuteRequest::new("console.log('round and round'); for (;;);");
     let mut told = code
-        .ask_within(FollowRunRequest::new(endless), PATIENCE)
+        .ask_within(FollowRunRequest::new(endless), TIMEOUT)
         .await??;
     if let Some(Ok(RunEvent::Line(line))) = told.recv().await {
         println!("{}", line.text);
@@ -87,11 +87,11 @@ async fn main() -> Result<(), BoxError> {
     Ok(())
 }
 
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Returns the functions given to the code. Its files are those of the actor, under the actor's
 /// rules.
-fn given(files: &ActorRef<FilesMessage>) -> GrantedFunctions {
+fn granted_functions(files: &ActorRef<FilesMessage>) -> GrantedFunctions {
     let (reads, writes) = (files.clone(), files.clone());
     GrantedFunctions::new()
         .promise("read", move |values| {
@@ -101,9 +101,9 @@ fn given(files: &ActorRef<FilesMessage>) -> GrantedFunctions {
                     return Err("read(path)".to_owned());
                 };
                 let read = ReadRequest::new(path.as_str().unwrap_or_default());
-                let octets = files.ask(read).await.map_err(|error| error.to_string())?;
-                let octets = octets.map_err(|error| error.to_string())?;
-                String::from_utf8(octets.into()).map_err(|error| error.to_string())
+                let bytes = files.ask(read).await.map_err(|error| error.to_string())?;
+                let bytes = bytes.map_err(|error| error.to_string())?;
+                String::from_utf8(bytes.into()).map_err(|error| error.to_string())
             }
         })
         .promise("write", move |values| {

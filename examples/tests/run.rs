@@ -14,7 +14,7 @@ fn output(name: &str) -> Vec<String> {
 }
 
 #[test]
-fn counter_counts_and_hands_a_message_back() {
+fn counter_counts_and_returns_undelivered_messages() {
     let expected = [
         "/counter has counted to 42",
         "it ended: shutdown",
@@ -29,7 +29,7 @@ fn first_program_counts_from_the_start_after_a_failure() {
 }
 
 #[test]
-fn supervision_brings_the_worker_back() {
+fn supervision_restarts_the_worker() {
     let expected = [
         "/office/worker starts with 84 lines",
         "84 / 2 = 42",
@@ -47,7 +47,7 @@ fn supervision_brings_the_worker_back() {
 }
 
 #[test]
-fn ask_names_every_way_to_stay_without_an_answer() {
+fn ask_reports_every_kind_of_failure() {
     let expected = [
         "Almon: Some(1)",
         "Emma: None",
@@ -60,18 +60,18 @@ fn ask_names_every_way_to_stay_without_an_answer() {
 }
 
 #[test]
-fn blocking_work_does_not_hold_the_actor() {
+fn blocking_work_does_not_block_the_actor() {
     let expected = [
         "a sum is being made, and the clerk answers",
         "1 + 2 + .. + 100 = 5050",
         "sums that are being made: 0",
-        "the ledger has 23 octets",
+        "the ledger has 23 bytes",
     ];
     assert_eq!(output("blocking"), expected);
 }
 
 #[test]
-fn storm_loses_the_jobs_that_kill_and_no_other() {
+fn storm_loses_only_the_jobs_that_panic() {
     let expected = [
         "1000 jobs, 900 done",
         "100 panics, 100 restarts, the same ten addresses",
@@ -97,7 +97,7 @@ fn workers_lose_one_job_to_a_panic() {
 }
 
 #[test]
-fn pubsub_reaches_all_and_waits_for_none() {
+fn pubsub_reaches_all_subscribers_without_waiting() {
     let expected = [
         "line 7 is full",
         "the log has 100 entries",
@@ -109,7 +109,7 @@ fn pubsub_reaches_all_and_waits_for_none() {
 }
 
 #[test]
-fn timers_repeat_move_and_are_called_off() {
+fn timers_repeat_are_postponed_and_cancelled() {
     let expected = [
         "somebody says hello",
         "somebody says and",
@@ -135,7 +135,7 @@ fn pipeline_is_as_fast_as_its_slowest_stage() {
 }
 
 #[test]
-fn machine_takes_every_event_in_every_state() {
+fn machine_handles_every_event_in_every_state() {
     let expected = [
         "on hook + LiftReceiver = dialling \"\"",
         "dialling \"\" + Dial('1') = dialling \"1\"",
@@ -152,7 +152,7 @@ fn machine_takes_every_event_in_every_state() {
 }
 
 #[test]
-fn virtual_time_lets_a_day_pass_at_once() {
+fn virtual_time_passes_a_day_at_once() {
     let expected = [
         "24 h of virtual time: it struck 24 times",
         "100 schedules: lightning at the third hour, and it starts over",
@@ -162,7 +162,7 @@ fn virtual_time_lets_a_day_pass_at_once() {
 }
 
 #[test]
-fn smf_sets_a_session_up_and_sees_it_at_the_upf() {
+fn smf_establishes_a_session_at_the_upf() {
     let lines = output("smf");
     let [uplink, listed] = &*lines else {
         panic!("{lines:?}");
@@ -193,7 +193,7 @@ fn pfcp_node_answers_a_heartbeat_and_reports_a_lost_peer() {
     prints(
         "pfcp_node",
         &[
-            "16 octets out: Heartbeat Request (1), sequence 7",
+            "16 bytes out: Heartbeat Request (1), sequence 7",
             "the peer has been up since 2026-",
             "Heartbeat Response (2), sequence 7",
             "Node Report Request (12), sequence 8",
@@ -222,7 +222,7 @@ fn pfcp_association_is_set_up_refused_updated_and_released() {
 }
 
 #[test]
-fn pfcp_session_is_set_up_changed_compared_and_ended() {
+fn pfcp_session_is_established_modified_compared_and_deleted() {
     prints(
         "pfcp_session",
         &[
@@ -241,7 +241,7 @@ fn pfcp_session_is_set_up_changed_compared_and_ended() {
 }
 
 #[test]
-fn pfcp_report_adds_up_what_a_session_used() {
+fn pfcp_report_sums_the_usage_of_a_session() {
     prints(
         "pfcp_report",
         &[
@@ -249,14 +249,14 @@ fn pfcp_report_adds_up_what_a_session_used() {
             "Session Report Request (56), SEID 0x0000000000000001, sequence 5",
             "Report Type (39): DLDR, USAR",
             "uplink volume 512 octets",
-            "1049088 octets to pay for",
+            "1049088 bytes to pay for",
             "Session Report Response (57)",
         ],
     );
 }
 
 #[test]
-fn pfcp_pfd_is_set_in_part_and_an_empty_one_stays() {
+fn pfcp_pfds_are_accepted_in_part() {
     prints(
         "pfcp_pfd",
         &[
@@ -286,7 +286,7 @@ fn pfcp_sets_are_deleted_and_moved() {
 }
 
 #[test]
-fn pfcp_vendor_shows_elements_by_their_rows_and_keeps_the_others() {
+fn pfcp_vendor_elements_are_shown_by_their_rows() {
     prints(
         "pfcp_vendor",
         &[
@@ -300,7 +300,7 @@ fn pfcp_vendor_shows_elements_by_their_rows_and_keeps_the_others() {
 }
 
 #[test]
-fn tools_of_an_agent_refuse_with_the_rule() {
+fn agent_tools_name_the_rule_of_a_refusal() {
     let expected = [
         "places changed: 1",
         "`../../etc/passwd` leads outside the root (rule: outside)",
@@ -314,7 +314,7 @@ fn tools_of_an_agent_refuse_with_the_rule() {
 }
 
 #[test]
-fn a_stream_becomes_a_file() {
+fn stream_is_written_to_a_file() {
     let expected = ["who came late got 2 pieces", "one", "two", "three"];
     assert_eq!(output("stream_to_file"), expected);
 }

@@ -10,10 +10,10 @@ use strowger::{
     Accepts, Actor, ActorRef, ActorSystem, Ask, ChildSpec, Context, Reply, Request, Strategy,
     Supervisor,
 };
-use strowger_bench::{Counting, LiveBytes};
+use strowger_bench::{CountingAllocator, LiveBytes};
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 struct Counter(u64);
 

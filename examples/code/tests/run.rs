@@ -7,7 +7,7 @@ mod guarded;
 use std::process::Command;
 
 #[test]
-fn a_file_goes_through_code_into_a_file() {
+fn code_transforms_a_file() {
     let expected = [
         "3 calls",
         "Almon owes 320",

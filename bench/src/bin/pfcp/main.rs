@@ -9,14 +9,14 @@ mod strowger_codec;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use strowger_bench::{Case, Counting, Pick, Plan, Row, Sample, allocations};
+use strowger_bench::{Case, CountingAllocator, Pick, Plan, Row, Sample, allocations};
 
 use crate::codec::Codec;
 use crate::rs_pfcp_codec::RsPfcp;
 use crate::strowger_codec::Strowger;
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// Numbers of pairs of rules in a Session Establishment Request.
 const SIZES: [usize; 4] = [1, 5, 10, 50];

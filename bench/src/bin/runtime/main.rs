@@ -13,14 +13,14 @@ mod xtra_actor;
 
 use std::future::Future;
 
-use strowger_bench::{Case, Counting, Machine, Pick, Plan, workers};
+use strowger_bench::{Case, CountingAllocator, Machine, Pick, Plan, workers};
 
 use crate::counter::Planted;
 use crate::subject::{Room, Seat, Seats, Subject};
 use crate::work::{Crowd, Neighbour, Quantile, Work};
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 fn main() {
     let plan = Plan::from_args(&["runtime", "scale"], Pick::Median).on(Machine::measure());
