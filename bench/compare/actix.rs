@@ -1,4 +1,4 @@
-//! actix.
+//! The code that `docs/compare.md` shows for actix.
 
 use std::time::Duration;
 

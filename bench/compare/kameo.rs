@@ -1,4 +1,4 @@
-//! kameo.
+//! The code that `docs/compare.md` shows for kameo.
 
 use std::ops::ControlFlow;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! ractor.
+//! The code that `docs/compare.md` shows for ractor.
 
 use std::time::Duration;
 

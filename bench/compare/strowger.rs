@@ -1,4 +1,4 @@
-//! Strowger.
+//! The code that `docs/compare.md` and the guides show for Strowger.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! tokio: a hand-written task and a channel.
+//! The code that `docs/compare.md` shows for tokio: a hand-written task and a channel.
 
 use tokio::sync::{mpsc, oneshot};
 

@@ -16,6 +16,6 @@ mod usage;
 pub use allocation::{CountingAllocator, LiveBytes, allocations};
 pub use machine::Machine;
 pub use pin::{pin, workers};
-pub use plan::{Case, Counted, Pick, Plan, Sample};
+pub use plan::{Case, Counted, Estimate, Plan, Sample};
 pub use row::Row;
 pub use trim::trim;

@@ -1,3 +1,5 @@
+//! Properties of the machine that explain rows about two threads.
+
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
@@ -54,7 +56,7 @@ fn crossing() -> Duration {
             }
             tries.push(start.elapsed() / ROUNDS);
         }
-        middle(tries)
+        median(tries)
     });
     let crossing = throwing.join().expect("the ball comes back");
     returning.join().expect("the ball comes back");
@@ -80,7 +82,7 @@ fn waking() -> Duration {
     let sleeper = std::thread::spawn(move || {
         pin(1);
         let woken = |sent| epoch.elapsed().saturating_sub(sent);
-        middle(receiver.into_iter().map(woken).collect())
+        median(receiver.into_iter().map(woken).collect())
     });
     let waker = std::thread::spawn(move || {
         pin(0);
@@ -96,7 +98,7 @@ fn waking() -> Duration {
     sleeper.join().expect("it is woken")
 }
 
-fn middle(mut tries: Vec<Duration>) -> Duration {
+fn median(mut tries: Vec<Duration>) -> Duration {
     tries.sort();
     tries[tries.len() / 2]
 }

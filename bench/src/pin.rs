@@ -1,3 +1,5 @@
+//! Pinning of threads and tokio workers to processors.
+
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use nix::sched::{CpuSet, sched_setaffinity};
@@ -8,7 +10,7 @@ use tokio::runtime::{Builder, Runtime};
 static UNPINNED: AtomicBool = AtomicBool::new(false);
 
 /// Turns [`pin`] into a no-op from now on.
-pub(crate) fn leave_to_the_system() {
+pub(crate) fn disable_pinning() {
     UNPINNED.store(true, Ordering::Relaxed);
 }
 

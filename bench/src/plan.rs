@@ -97,7 +97,7 @@ impl Case {
 
     /// Adds a note to the row, under its own key.
     #[must_use]
-    pub fn noted(mut self, key: &'static str, value: impl Into<Value>) -> Self {
+    pub fn with_note(mut self, key: &'static str, value: impl Into<Value>) -> Self {
         self.notes.push((key, value.into()));
         self
     }
@@ -105,7 +105,7 @@ impl Case {
 
 /// The sample that stands for a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pick {
+pub enum Estimate {
     /// The smallest: for work on one thread, where noise can only add time.
     Least,
     /// The median: for work on several threads, where luck can also take time away.
@@ -116,7 +116,7 @@ pub enum Pick {
 #[derive(Debug, Clone)]
 pub struct Plan {
     part: &'static str,
-    pick: Pick,
+    estimate: Estimate,
     quick: bool,
     rounds: usize,
     fill: Duration,
@@ -140,10 +140,10 @@ impl Plan {
     /// # Panics
     /// If the command line contains anything else.
     #[must_use]
-    pub fn from_args(parts: &[&'static str], pick: Pick) -> Self {
+    pub fn from_args(parts: &[&'static str], estimate: Estimate) -> Self {
         let mut plan = Self {
             part: parts[0],
-            pick,
+            estimate,
             quick: false,
             rounds: 0,
             fill: Duration::ZERO,
@@ -157,7 +157,7 @@ impl Plan {
             let mut value = || args.next().unwrap_or_else(|| panic!("{arg} needs a value"));
             match arg.as_str() {
                 "--quick" => plan.quick = true,
-                "--unpinned" => pin::leave_to_the_system(),
+                "--unpinned" => pin::disable_pinning(),
                 "--process" => {
                     let number = value().parse();
                     plan.process = Some(number.expect("--process needs a number from 0"));
@@ -186,7 +186,7 @@ impl Plan {
 
     /// Adds the properties of the machine to every row: `crossing` and `waking`, in nanoseconds.
     #[must_use]
-    pub fn on(mut self, machine: Machine) -> Self {
+    pub fn with_machine(mut self, machine: Machine) -> Self {
         let nanoseconds = |time: Duration| Value::from(time.as_nanos() as u64);
         self.notes = vec![
             ("crossing", nanoseconds(machine.crossing)),
@@ -229,7 +229,7 @@ impl Plan {
         let mut terminal = std::io::stderr();
         if terminal.is_terminal() {
             let head = if what.is_empty() { "" } else { self.part };
-            // If the terminal is closed, nobody is watching.
+            // Progress is lost if the terminal is closed.
             let _ = write!(terminal, "\r\x1b[2K{head} {what}");
         }
     }
@@ -237,17 +237,17 @@ impl Plan {
     /// Runs all cases in turns and prints a row for each.
     pub fn run(&self, cases: Vec<Case>) {
         let wanted = cases.into_iter().filter(|case| self.wants(&case.id));
-        let mut turns: Vec<Turn> = wanted.map(|case| self.size(case)).collect();
+        let mut turns: Vec<SizedCase> = wanted.map(|case| self.warm_up(case)).collect();
         for round in 1..=self.rounds {
             // Each round begins with another subject, so that the same subject does not always run
-            // right after one that left the machine busy.
+            // right after a subject that leaves the machine busy.
             let first = self.process.unwrap_or(0) + round - 1;
             for turn in 0..turns.len() {
                 let at = (first + turn) % turns.len();
                 let turn = &mut turns[at];
                 let case = &turn.case;
                 self.progress(&format!("round {round} of {}, {case:?}", self.rounds));
-                turn.sample(self.counts());
+                turn.sample(self.sample_count());
             }
         }
         self.progress("");
@@ -258,12 +258,12 @@ impl Plan {
 
     /// Number of samples of a case that computes its figure itself. Counts are reproducible: a few
     /// samples, or the other processes, show that they are.
-    fn counts(&self) -> usize {
+    fn sample_count(&self) -> usize {
         if self.process.is_some() { 1 } else { 3 }
     }
 
     /// Warms a case up and finds the number of operations that fills the sample time.
-    fn size(&self, mut case: Case) -> Turn {
+    fn warm_up(&self, mut case: Case) -> SizedCase {
         self.progress(&format!("sizing {case:?}"));
         let mut operations = 64;
         if let Run::Timed(run) = &mut case.run {
@@ -277,7 +277,7 @@ impl Plan {
                 operations *= 4;
             }
         }
-        Turn {
+        SizedCase {
             case,
             operations,
             samples: Vec::new(),
@@ -287,7 +287,7 @@ impl Plan {
 }
 
 /// A case with the samples taken so far.
-struct Turn {
+struct SizedCase {
     case: Case,
     operations: u64,
     samples: Vec<(f64, u64, u64)>,
@@ -295,7 +295,7 @@ struct Turn {
     usage: Usage,
 }
 
-impl Turn {
+impl SizedCase {
     fn sample(&mut self, counts: usize) {
         match &mut self.case.run {
             Run::Timed(run) => {
@@ -316,9 +316,9 @@ impl Turn {
 
     fn row(mut self, plan: &Plan) -> Row {
         self.samples.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let at = match plan.pick {
-            Pick::Least => 0,
-            Pick::Median => self.samples.len() / 2,
+        let at = match plan.estimate {
+            Estimate::Least => 0,
+            Estimate::Median => self.samples.len() / 2,
         };
         let value = match self.case.run {
             Run::Lacking(reason) => Err(reason),
@@ -327,7 +327,7 @@ impl Turn {
         let iterations = self.samples.iter().map(|(_, done, _)| done).sum();
         let mut notes = self.case.notes;
         notes.extend(plan.notes.iter().cloned());
-        if let (Run::Timed(_), Pick::Median) = (&self.case.run, plan.pick) {
+        if let (Run::Timed(_), Estimate::Median) = (&self.case.run, plan.estimate) {
             notes.extend(self.usage.notes(iterations));
         }
         Row {

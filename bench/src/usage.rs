@@ -1,3 +1,5 @@
+//! Resources that the process has used: sleeps, preemptions and processor time.
+
 use std::ops::{AddAssign, Sub};
 use std::time::{Duration, Instant};
 

@@ -58,18 +58,18 @@ const BATCH: u64 = 512;
 
 /// Number of messages per reading of a hundred actors. This is equivalent to reading a thousand
 /// actors once a second in a node that handles a million messages a second.
-const READING: u64 = 100_000;
+const MESSAGES_PER_READING: u64 = 100_000;
 const ACTORS: u64 = 100;
 
 /// The observers of a run.
 #[derive(Default)]
-struct Watch {
+struct Observers {
     observer: Option<SystemObserver>,
     _events: Option<EventStream>,
     _tracer: Option<TraceReader>,
 }
 
-impl Watch {
+impl Observers {
     async fn begin(way: &str, system: &ActorSystem) -> Result<Self, BoxError> {
         let mut watch = Self::default();
         match way {
@@ -94,7 +94,11 @@ impl Watch {
     }
 }
 
-async fn tell(counter: &ActorRef<Msg>, messages: u64, watch: &mut Watch) -> Result<u64, BoxError> {
+async fn tell(
+    counter: &ActorRef<Msg>,
+    messages: u64,
+    watch: &mut Observers,
+) -> Result<u64, BoxError> {
     let mut told = 0;
     while told < messages {
         for _ in 0..BATCH {
@@ -104,19 +108,23 @@ async fn tell(counter: &ActorRef<Msg>, messages: u64, watch: &mut Watch) -> Resu
         }
         counter.ask(Get).await?;
         told += BATCH;
-        if told % READING < BATCH {
+        if told % MESSAGES_PER_READING < BATCH {
             watch.look().await;
         }
     }
     Ok(told)
 }
 
-async fn ask(counter: &ActorRef<Msg>, messages: u64, watch: &mut Watch) -> Result<u64, BoxError> {
+async fn ask(
+    counter: &ActorRef<Msg>,
+    messages: u64,
+    watch: &mut Observers,
+) -> Result<u64, BoxError> {
     for asked in 0..messages {
         if counter.ask(Get).await? != 0 {
             return Err("nobody has told it anything".into());
         }
-        if asked % READING == READING - 1 {
+        if asked % MESSAGES_PER_READING == MESSAGES_PER_READING - 1 {
             watch.look().await;
         }
     }
@@ -138,7 +146,7 @@ async fn run(way: &str, work: &str, messages: u64) -> Result<(), BoxError> {
     for number in 1..ACTORS {
         system.spawn::<Counter>(number.to_string(), ())?;
     }
-    let mut watch = Watch::begin(way, &system).await?;
+    let mut watch = Observers::begin(way, &system).await?;
     watch.look().await;
     let sum = match work {
         "tell" => tell(&counter, messages, &mut watch).await?,

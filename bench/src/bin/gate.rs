@@ -37,26 +37,26 @@ impl Accepts<Ask<Get>> for Msg {
 }
 
 #[derive(Debug)]
-struct Planted;
+struct InjectedFailure;
 
-impl fmt::Display for Planted {
+impl fmt::Display for InjectedFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("planted")
     }
 }
 
-impl std::error::Error for Planted {}
+impl std::error::Error for InjectedFailure {}
 
 impl Actor for Counter {
     type Msg = Msg;
     type Args = ();
-    type Error = Planted;
+    type Error = InjectedFailure;
 
-    async fn pre_start((): (), _cx: &mut Context<Self>) -> Result<Self, Planted> {
+    async fn pre_start((): (), _cx: &mut Context<Self>) -> Result<Self, InjectedFailure> {
         Ok(Self(0))
     }
 
-    async fn handle(&mut self, msg: Msg, cx: &mut Context<Self>) -> Result<(), Planted> {
+    async fn handle(&mut self, msg: Msg, cx: &mut Context<Self>) -> Result<(), InjectedFailure> {
         match msg {
             Msg::Add(value) => self.0 += value,
             Msg::Get(value, reply) => {
@@ -69,7 +69,7 @@ impl Actor for Counter {
                     tell(&other, Msg::Ball(left - 1, cx.actor_ref())).await;
                 }
             }
-            Msg::Fail => return Err(Planted),
+            Msg::Fail => return Err(InjectedFailure),
         }
         Ok(())
     }
@@ -109,7 +109,7 @@ fn main() {
 
 /// Bursts of a hundred messages, each followed by one ask that confirms them.
 async fn tells(system: &ActorSystem, count: u64) {
-    let actor = system.spawn::<Counter>("a", ()).expect("the key is free");
+    let actor = system.spawn::<Counter>("a", ()).expect("the key is unused");
     for burst in 1..=count / 100 {
         for _ in 0..100 {
             tell(&actor, Msg::Add(1)).await;
@@ -119,15 +119,15 @@ async fn tells(system: &ActorSystem, count: u64) {
 }
 
 async fn asks(system: &ActorSystem, count: u64) {
-    let actor = system.spawn::<Counter>("a", ()).expect("the key is free");
+    let actor = system.spawn::<Counter>("a", ()).expect("the key is unused");
     for number in 1..=count {
         assert_eq!(ask(&actor, 1).await, number, "its own answer");
     }
 }
 
 async fn hops(system: &ActorSystem, count: u64) {
-    let one = system.spawn::<Counter>("a", ()).expect("the key is free");
-    let other = system.spawn::<Counter>("b", ()).expect("the key is free");
+    let one = system.spawn::<Counter>("a", ()).expect("the key is unused");
+    let other = system.spawn::<Counter>("b", ()).expect("the key is unused");
     tell(&one, Msg::Ball(count - 1, other.clone())).await;
     loop {
         let made = ask(&one, 0).await + ask(&other, 0).await;
@@ -141,7 +141,7 @@ async fn hops(system: &ActorSystem, count: u64) {
 async fn lives(system: &ActorSystem, count: u64) {
     for number in 0..count {
         let key = format!("{number:08}");
-        let actor = system.spawn::<Counter>(key, ()).expect("the key is free");
+        let actor = system.spawn::<Counter>(key, ()).expect("the key is unused");
         assert_eq!(ask(&actor, 7).await, 7, "a new counter is empty");
         actor.stop();
         actor.stopped().await;
@@ -168,7 +168,7 @@ async fn heap(system: &ActorSystem) -> i64 {
     let mut actors = Vec::with_capacity(10_000);
     for number in 0..ACTORS {
         let key = format!("{number:08}");
-        let actor = system.spawn::<Counter>(key, ()).expect("the key is free");
+        let actor = system.spawn::<Counter>(key, ()).expect("the key is unused");
         assert_eq!(ask(&actor, 7).await, 7, "a new counter is empty");
         actors.push(actor);
     }

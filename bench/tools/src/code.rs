@@ -27,11 +27,11 @@ const ENDLESS: [&str; 3] = [
 ];
 
 pub(super) fn cases(quick: bool) -> Vec<Case> {
-    let office = Rc::new(LazyCell::new(Office::open as fn() -> Office));
+    let tools = Rc::new(LazyCell::new(ToolSystem::open as fn() -> ToolSystem));
     let mut cases = vec![
-        warm(Rc::clone(&office)),
+        warm(Rc::clone(&tools)),
         plain_warm(),
-        cold(Rc::clone(&office)),
+        cold(Rc::clone(&tools)),
         plain_cold(),
     ];
     let runs = if quick { 40 } else { 200 };
@@ -39,14 +39,14 @@ pub(super) fn cases(quick: bool) -> Vec<Case> {
         ("code_kill_over_limit_p50", 50),
         ("code_kill_over_limit_p99", 99),
     ] {
-        let office = Rc::clone(&office);
+        let tools = Rc::clone(&tools);
         let over = Case::counted(id, "strowger", "ns", move || {
-            let mut over = office.over_limit(runs);
+            let mut over = tools.over_limit(runs);
             over.sort_unstable();
             let at = (over.len() * percent / 100).min(over.len() - 1);
             Ok((over[at].as_nanos() as f64, over.len() as u64))
         });
-        cases.push(over.noted("limit_ms", LIMIT));
+        cases.push(over.with_note("limit_ms", LIMIT));
     }
     cases
 }
@@ -67,13 +67,13 @@ fn source(number: u64) -> (String, u64) {
 }
 
 /// A code actor on one thread.
-struct Office {
+struct ToolSystem {
     runtime: Runtime,
     code: ActorRef<CodeMessage>,
     _system: ActorSystem,
 }
 
-impl Office {
+impl ToolSystem {
     fn open() -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -120,32 +120,32 @@ impl Office {
     }
 }
 
-type Lazy = Rc<LazyCell<Office>>;
+type LazySystem = Rc<LazyCell<ToolSystem>>;
 
-fn warm(office: Lazy) -> Case {
+fn warm(tools: LazySystem) -> Case {
     let mut next = 0;
     Case::new("code_warm", "strowger", move |count| {
         // The engine is compiled before the first row, and does not count for a call.
-        let office = &**office;
+        let tools = &**tools;
         timed(count, |_| {
             next += 1;
             let (code, wanted) = source(next);
             assert_eq!(
-                office.run(ExecuteRequest::new(code).in_realm("kept")),
+                tools.run(ExecuteRequest::new(code).in_realm("kept")),
                 wanted
             );
         })
     })
 }
 
-fn cold(office: Lazy) -> Case {
+fn cold(tools: LazySystem) -> Case {
     let mut next = 0;
     Case::new("code_cold", "strowger", move |count| {
-        let office = &**office;
+        let tools = &**tools;
         timed(count, |_| {
             next += 1;
             let (code, wanted) = source(next);
-            assert_eq!(office.run(ExecuteRequest::new(code)), wanted);
+            assert_eq!(tools.run(ExecuteRequest::new(code)), wanted);
         })
     })
 }

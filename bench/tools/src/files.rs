@@ -31,9 +31,9 @@ const SIZES: [(&str, usize); 3] = [("100", 100), ("10k", 10_000), ("100k", 100_0
 /// The file operations of one subject below a folder; names are relative to the folder.
 trait Subject {
     fn read(&mut self, name: &str) -> Vec<u8>;
-    fn write(&mut self, name: &str, octets: Vec<u8>);
+    fn write(&mut self, name: &str, bytes: Vec<u8>);
     /// Replaces an old file by a new one.
-    fn replace(&mut self, name: &str, octets: Vec<u8>);
+    fn replace(&mut self, name: &str, bytes: Vec<u8>);
     /// Reads several files at a time, as far as the subject can; returns them in order.
     fn read_all(&mut self, names: &[String]) -> Vec<Vec<u8>>;
     fn list(&mut self, name: &str) -> usize;
@@ -60,7 +60,8 @@ pub(super) fn cases(folder: &Path) -> Vec<Case> {
         for number in 0..FOLDERS {
             let below = made(&at, &number.to_string());
             for entry in 0..ENTRIES {
-                fs::write(below.join(format!("entry-{entry}")), "").expect("it is ours");
+                fs::write(below.join(format!("entry-{entry}")), "")
+                    .expect("the file is accessible");
             }
         }
         cases.push(lists(subject, open(subject, &at)));
@@ -89,27 +90,28 @@ fn open(subject: &str, at: &Path) -> Box<dyn Subject> {
 
 fn made(folder: &Path, name: &str) -> PathBuf {
     let path = folder.join(name);
-    fs::create_dir(&path).expect("the folder is ours");
+    fs::create_dir(&path).expect("the folder is writable");
     path
 }
 
 fn fill(at: &Path, length: usize) {
     for number in 0..FILES {
-        fs::write(at.join(number.to_string()), content(number, length)).expect("it is ours");
+        fs::write(at.join(number.to_string()), content(number, length))
+            .expect("the file is accessible");
     }
 }
 
 /// Returns content that distinguishes one file and one call from another, at both ends.
 fn content(number: u64, length: usize) -> Vec<u8> {
-    let mut octets = vec![number as u8; length];
-    octets[..8].copy_from_slice(&number.to_be_bytes());
-    octets[length - 8..].copy_from_slice(&number.to_be_bytes());
-    octets
+    let mut bytes = vec![number as u8; length];
+    bytes[..8].copy_from_slice(&number.to_be_bytes());
+    bytes[length - 8..].copy_from_slice(&number.to_be_bytes());
+    bytes
 }
 
-fn is_content(octets: &[u8], number: u64, length: usize) -> bool {
+fn is_content(bytes: &[u8], number: u64, length: usize) -> bool {
     let number = number.to_be_bytes();
-    octets.len() == length && octets[..8] == number && octets[length - 8..] == number
+    bytes.len() == length && bytes[..8] == number && bytes[length - 8..] == number
 }
 
 fn reads(id: &str, subject: &'static str, mut files: Box<dyn Subject>, length: usize) -> Case {
@@ -119,8 +121,8 @@ fn reads(id: &str, subject: &'static str, mut files: Box<dyn Subject>, length: u
         let began = Instant::now();
         for _ in 0..count {
             next = (next + 1) % FILES;
-            let octets = files.read(&names[next as usize]);
-            assert!(is_content(&octets, next, length), "another file came");
+            let bytes = files.read(&names[next as usize]);
+            assert!(is_content(&bytes, next, length), "another file came");
         }
         sample(began, count)
     })
@@ -139,16 +141,16 @@ fn writes(id: &str, subject: &'static str, at: PathBuf, length: usize, mode: Mod
     Case::new(id, subject, move |count| {
         let name = |number: u64| (number % FILES).to_string();
         let names: Vec<String> = (0..FILES).map(name).collect();
-        let mut octets = content(0, length);
+        let mut bytes = content(0, length);
         let began = Instant::now();
         for _ in 0..count {
             next += 1;
-            octets[..8].copy_from_slice(&next.to_be_bytes());
-            octets[length - 8..].copy_from_slice(&next.to_be_bytes());
-            let (name, octets) = (&names[(next % FILES) as usize], octets.clone());
+            bytes[..8].copy_from_slice(&next.to_be_bytes());
+            bytes[length - 8..].copy_from_slice(&next.to_be_bytes());
+            let (name, bytes) = (&names[(next % FILES) as usize], bytes.clone());
             match mode {
-                Mode::Inplace => files.write(name, octets),
-                Mode::Atomic => files.replace(name, octets),
+                Mode::Inplace => files.write(name, bytes),
+                Mode::Atomic => files.replace(name, bytes),
             }
         }
         let done = sample(began, count);
@@ -173,8 +175,8 @@ fn at_once(subject: &'static str, mut files: Box<dyn Subject>, length: usize) ->
             let names: Vec<String> = wanted.iter().map(u64::to_string).collect();
             let read = files.read_all(&names);
             assert_eq!(read.len(), AT_ONCE);
-            for (octets, number) in read.iter().zip(wanted) {
-                assert!(is_content(octets, number, length), "another file came");
+            for (bytes, number) in read.iter().zip(wanted) {
+                assert!(is_content(bytes, number, length), "another file came");
             }
         }
         sample(began, count)
@@ -202,7 +204,7 @@ fn deletes(subject: &'static str, at: PathBuf) -> Case {
             .collect();
         next += count;
         for name in &names {
-            File::create(at.join(name)).expect("it is ours");
+            File::create(at.join(name)).expect("the file is accessible");
         }
         // Opened after the files were created, so that its accounting of them is right.
         let mut files = open(subject, &at);
@@ -212,7 +214,7 @@ fn deletes(subject: &'static str, at: PathBuf) -> Case {
         }
         let done = sample(began, count);
         assert_eq!(
-            fs::read_dir(&at).expect("it is ours").count(),
+            fs::read_dir(&at).expect("the file is accessible").count(),
             0,
             "some are left"
         );
@@ -262,18 +264,18 @@ impl Subject for Actor {
             .runtime
             .block_on(self.files.ask(ReadRequest::new(name)));
         // The buffer is unique, so this does not copy it.
-        read.expect("it answers").expect("it is there").into()
+        read.expect("it answers").expect("it exists").into()
     }
 
-    fn write(&mut self, name: &str, octets: Vec<u8>) {
+    fn write(&mut self, name: &str, bytes: Vec<u8>) {
         let written = self
             .runtime
-            .block_on(self.files.ask(WriteRequest::new(name, octets)));
+            .block_on(self.files.ask(WriteRequest::new(name, bytes)));
         written.expect("it answers").expect("there is room");
     }
 
-    fn replace(&mut self, name: &str, octets: Vec<u8>) {
-        let mut write = WriteRequest::new(name, octets);
+    fn replace(&mut self, name: &str, bytes: Vec<u8>) {
+        let mut write = WriteRequest::new(name, bytes);
         write.mode = WriteMode::Atomic;
         let written = self.runtime.block_on(self.files.ask(write));
         written.expect("it answers").expect("there is room");
@@ -288,8 +290,8 @@ impl Subject for Actor {
             let asks: Vec<_> = asks.collect();
             let mut read = Vec::new();
             for ask in asks {
-                let octets = ask.await.expect("no panic").expect("it answers");
-                read.push(octets.expect("it is there").into());
+                let bytes = ask.await.expect("no panic").expect("it answers");
+                read.push(bytes.expect("it exists").into());
             }
             read
         })
@@ -301,7 +303,7 @@ impl Subject for Actor {
             ..ListRequest::default()
         };
         let listed = self.runtime.block_on(self.files.ask(list));
-        let listed = listed.expect("it answers").expect("it is there");
+        let listed = listed.expect("it answers").expect("it exists");
         assert!(
             listed
                 .entries
@@ -317,42 +319,42 @@ impl Subject for Actor {
             recursive: false,
         };
         let deleted = self.runtime.block_on(self.files.ask(delete));
-        deleted.expect("it answers").expect("it is there");
+        deleted.expect("it answers").expect("it exists");
     }
 }
 
 /// The name of a file that then replaces another one.
-const BESIDE: &str = ".beside";
+const REPLACEMENT: &str = ".beside";
 
 /// The subject that uses the library which resolves paths below a handle.
 struct Handle(Dir);
 
 impl Handle {
     fn open(at: &Path) -> Self {
-        Self(Dir::open_ambient_dir(at, ambient_authority()).expect("it is ours"))
+        Self(Dir::open_ambient_dir(at, ambient_authority()).expect("the file is accessible"))
     }
 }
 
 impl Subject for Handle {
     fn read(&mut self, name: &str) -> Vec<u8> {
-        read(self.0.open(name).expect("it is there").into_std())
+        read(self.0.open(name).expect("it exists").into_std())
     }
 
-    fn write(&mut self, name: &str, octets: Vec<u8>) {
+    fn write(&mut self, name: &str, bytes: Vec<u8>) {
         let mut options = cap_std::fs::OpenOptions::new();
         let file = self.0.open_with(name, options.write(true));
-        write(file.expect("it is there").into_std(), &octets);
+        write(file.expect("it exists").into_std(), &bytes);
     }
 
-    fn replace(&mut self, name: &str, octets: Vec<u8>) {
+    fn replace(&mut self, name: &str, bytes: Vec<u8>) {
         let mut options = cap_std::fs::OpenOptions::new();
         let file = self
             .0
-            .open_with(BESIDE, options.write(true).create_new(true));
+            .open_with(REPLACEMENT, options.write(true).create_new(true));
         let mut file = file.expect("there is none").into_std();
-        file.write_all(&octets).expect("there is room");
-        let renamed = self.0.rename(BESIDE, &self.0, name);
-        renamed.expect("it is ours");
+        file.write_all(&bytes).expect("there is room");
+        let renamed = self.0.rename(REPLACEMENT, &self.0, name);
+        renamed.expect("the file is accessible");
     }
 
     fn read_all(&mut self, names: &[String]) -> Vec<Vec<u8>> {
@@ -360,7 +362,7 @@ impl Subject for Handle {
     }
 
     fn list(&mut self, name: &str) -> usize {
-        let entries = self.0.read_dir(name).expect("it is there");
+        let entries = self.0.read_dir(name).expect("it exists");
         let names = entries.map(|entry| {
             let name = entry.expect("it can be read").file_name();
             name.into_string().expect("a text")
@@ -369,7 +371,7 @@ impl Subject for Handle {
     }
 
     fn delete(&mut self, name: &str) {
-        self.0.remove_file(name).expect("it is there");
+        self.0.remove_file(name).expect("it exists");
     }
 }
 
@@ -378,20 +380,20 @@ struct Paths(PathBuf);
 
 impl Subject for Paths {
     fn read(&mut self, name: &str) -> Vec<u8> {
-        read(File::open(self.0.join(name)).expect("it is there"))
+        read(File::open(self.0.join(name)).expect("it exists"))
     }
 
-    fn write(&mut self, name: &str, octets: Vec<u8>) {
+    fn write(&mut self, name: &str, bytes: Vec<u8>) {
         // Truncating a file first costs many times as much as overwriting it.
         let file = OpenOptions::new().write(true).open(self.0.join(name));
-        write(file.expect("it is there"), &octets);
+        write(file.expect("it exists"), &bytes);
     }
 
-    fn replace(&mut self, name: &str, octets: Vec<u8>) {
-        let beside = self.0.join(BESIDE);
+    fn replace(&mut self, name: &str, bytes: Vec<u8>) {
+        let beside = self.0.join(REPLACEMENT);
         let mut file = File::create_new(&beside).expect("there is none");
-        file.write_all(&octets).expect("there is room");
-        fs::rename(&beside, self.0.join(name)).expect("it is ours");
+        file.write_all(&bytes).expect("there is room");
+        fs::rename(&beside, self.0.join(name)).expect("the file is accessible");
     }
 
     fn read_all(&mut self, names: &[String]) -> Vec<Vec<u8>> {
@@ -399,7 +401,7 @@ impl Subject for Paths {
     }
 
     fn list(&mut self, name: &str) -> usize {
-        let entries = fs::read_dir(self.0.join(name)).expect("it is there");
+        let entries = fs::read_dir(self.0.join(name)).expect("it exists");
         let names = entries.map(|entry| {
             let name = entry.expect("it can be read").file_name();
             name.into_string().expect("a text")
@@ -408,22 +410,23 @@ impl Subject for Paths {
     }
 
     fn delete(&mut self, name: &str) {
-        fs::remove_file(self.0.join(name)).expect("it is there");
+        fs::remove_file(self.0.join(name)).expect("it exists");
     }
 }
 
 fn read(mut file: File) -> Vec<u8> {
     let length = file.metadata().expect("it is open").len();
-    let mut octets = Vec::with_capacity(length as usize);
-    file.read_to_end(&mut octets).expect("it can be read");
-    octets
+    let mut bytes = Vec::with_capacity(length as usize);
+    file.read_to_end(&mut bytes).expect("it can be read");
+    bytes
 }
 
-fn write(mut file: File, octets: &[u8]) {
+fn write(mut file: File, bytes: &[u8]) {
     let before = file.metadata().expect("it is open").len();
-    file.write_all(octets).expect("there is room");
-    if (octets.len() as u64) < before {
-        file.set_len(octets.len() as u64).expect("it is ours");
+    file.write_all(bytes).expect("there is room");
+    if (bytes.len() as u64) < before {
+        file.set_len(bytes.len() as u64)
+            .expect("the file is accessible");
     }
 }
 

@@ -17,34 +17,34 @@ use tokio::runtime::Runtime;
 /// Environment variable and default for the number of files in the folder of the first write.
 const FILES: (&str, u64) = ("STROWGER_BENCH_FILES", 200_000);
 /// Total bytes of these files. They are sparse: they have sizes, but take no space on disk.
-const WEIGHT: u64 = 4_000_000_000;
+const SPARSE_BYTES: u64 = 4_000_000_000;
 /// Number of files per folder.
-const EACH: u64 = 1000;
+const FILES_PER_FOLDER: u64 = 1000;
 /// Environment variable and default for the number of bytes that are searched.
 const BYTES: (&str, u64) = ("STROWGER_BENCH_BYTES", 1 << 30);
 /// Bytes of a file that is searched.
 const SIZE: u64 = 1 << 20;
 /// One file in this number has a line that matches.
-const RARE: u64 = 16;
+const MATCH_EVERY: u64 = 16;
 /// The search pattern, a regular expression for both subjects.
 const PATTERN: &str = "needle [0-9]";
 /// The folder that a separate process searches, and does nothing else.
-const SEARCHED: &str = "STROWGER_BENCH_SEARCHED";
+const SEARCHED_FOLDER: &str = "STROWGER_BENCH_SEARCHED";
 /// The time limit of a search.
-const PATIENCE: Duration = Duration::from_secs(600);
+const SEARCH_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Returns the selected rows; files are only created for rows that are selected.
 pub(super) fn cases(plan: &Plan, folder: &Path) -> Vec<Case> {
     let mut cases = Vec::new();
     if plan.wants("file_first_write_200k") {
-        cases.push(first_write(&many(folder)));
+        cases.push(first_write(&create_many_files(folder)));
     }
     let (search, memory) = ("file_search_1g", "file_search_1g_memory");
     if plan.wants(search) || plan.wants(memory) {
-        let (at, lines) = long(folder);
+        let (at, lines) = create_long_texts(folder);
         cases.extend(searches(search, &at, lines));
         cases.push(Case::counted(memory, "strowger", "bytes", move || {
-            peak(&at, lines)
+            peak_memory(&at, lines)
         }));
     }
     cases
@@ -56,24 +56,25 @@ fn size((key, usual): (&str, u64)) -> u64 {
 }
 
 /// Creates a folder of many files.
-fn many(folder: &Path) -> PathBuf {
+fn create_many_files(folder: &Path) -> PathBuf {
     let (at, files) = (folder.join("many"), size(FILES));
-    fs::create_dir(&at).expect("the folder is ours");
+    fs::create_dir(&at).expect("the folder is writable");
     for number in 0..files {
-        let below = at.join((number / EACH).to_string());
-        if number.is_multiple_of(EACH) {
-            fs::create_dir(&below).expect("the folder is ours");
+        let below = at.join((number / FILES_PER_FOLDER).to_string());
+        if number.is_multiple_of(FILES_PER_FOLDER) {
+            fs::create_dir(&below).expect("the folder is writable");
         }
-        let file = File::create(below.join(number.to_string())).expect("it is ours");
-        file.set_len(WEIGHT / files).expect("it takes no room");
+        let file = File::create(below.join(number.to_string())).expect("the file is accessible");
+        file.set_len(SPARSE_BYTES / files)
+            .expect("it takes no room");
     }
     at
 }
 
 /// Creates a folder of long texts, and returns the number of their lines that match.
-fn long(folder: &Path) -> (PathBuf, u64) {
+fn create_long_texts(folder: &Path) -> (PathBuf, u64) {
     let (at, files) = (folder.join("long"), size(BYTES) / SIZE);
-    fs::create_dir(&at).expect("the folder is ours");
+    fs::create_dir(&at).expect("the folder is writable");
     let mut lines = 0;
     for number in 0..files {
         let mut text = String::with_capacity(SIZE as usize + 100);
@@ -83,7 +84,7 @@ fn long(folder: &Path) -> (PathBuf, u64) {
             text.push_str(&format!(
                 "{number} {line} a needless line of a log, as long as such lines are\n"
             ));
-            if line == 5000 && number.is_multiple_of(RARE) {
+            if line == 5000 && number.is_multiple_of(MATCH_EVERY) {
                 text.push_str(&format!("{number} {line} a needle {line}\n"));
                 lines += 1;
             }
@@ -113,7 +114,7 @@ fn first_write(at: &Path) -> Case {
             let files = files.expect("it starts");
             // Writes as agents do: the new file replaces the old one.
             let write = WriteRequest::new(&name, name.clone()).with_mode(WriteMode::Atomic);
-            let written = files.ask_within(write, PATIENCE).await;
+            let written = files.ask_within(write, SEARCH_TIMEOUT).await;
             let took = began.elapsed();
             written.expect("it answers").expect("there is room");
             let looked = files
@@ -121,7 +122,7 @@ fn first_write(at: &Path) -> Case {
                 .await
                 .expect("it answers")
                 .scanned;
-            assert!(looked <= 2 * EACH, "the folder was walked");
+            assert!(looked <= 2 * FILES_PER_FOLDER, "the folder was walked");
             took
         });
         let there = fs::read_to_string(at.join(&name)).expect("it was written");
@@ -147,7 +148,7 @@ fn searches(id: &str, at: &Path, lines: u64) -> [Case; 2] {
         let Ok(ran) = ran else {
             return Err("there is no grep here");
         };
-        let found = ran.stdout.iter().filter(|octet| **octet == b'\n').count();
+        let found = ran.stdout.iter().filter(|byte| **byte == b'\n').count();
         checked(took, found as u64, lines)
     });
     [strowger, grep]
@@ -170,7 +171,7 @@ fn search(at: &Path) -> (Duration, SearchResults) {
             ..SearchRequest::default()
         };
         let began = Instant::now();
-        let found = files.ask_within(search, PATIENCE).await;
+        let found = files.ask_within(search, SEARCH_TIMEOUT).await;
         let took = began.elapsed();
         let found = found.expect("it answers").expect("it is a directory");
         assert!(found.skipped.is_none() && found.cut.is_none(), "{found:?}");
@@ -179,9 +180,9 @@ fn search(at: &Path) -> (Duration, SearchResults) {
 }
 
 /// Returns the peak memory of a process that did nothing but search.
-fn peak(at: &Path, lines: u64) -> Counted {
+fn peak_memory(at: &Path, lines: u64) -> Counted {
     let itself = env::current_exe().expect("it runs");
-    let ran = Command::new(itself).env(SEARCHED, at).output();
+    let ran = Command::new(itself).env(SEARCHED_FOLDER, at).output();
     let ran = ran.expect("it runs again");
     assert!(
         ran.status.success(),
@@ -199,7 +200,7 @@ fn peak(at: &Path, lines: u64) -> Counted {
 /// Returns `true` if this is the separate process, after it has searched and printed the number of
 /// lines it found and its peak memory.
 pub(super) fn is_search_alone() -> bool {
-    let Some(at) = env::var_os(SEARCHED) else {
+    let Some(at) = env::var_os(SEARCHED_FOLDER) else {
         return false;
     };
     let (_, found) = search(Path::new(&at));

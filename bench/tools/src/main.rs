@@ -12,14 +12,14 @@ mod sandbox;
 mod streams;
 mod stress;
 
-use strowger_bench::{Pick, Plan};
+use strowger_bench::{Estimate, Plan};
 
 fn main() {
     if folders::is_search_alone() {
         return;
     }
-    let plan = Plan::from_args(&["tools", "stress"], Pick::Median);
-    let folder = tempfile::tempdir().expect("a folder of our own");
+    let plan = Plan::from_args(&["tools", "stress"], Estimate::Median);
+    let folder = tempfile::tempdir().expect("a temporary folder");
     if plan.part() == "stress" {
         stress::run(&plan, folder.path());
         return;

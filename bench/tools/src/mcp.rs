@@ -35,11 +35,13 @@ const TIMED: u64 = 500;
 const TOKEN: &str = "a token of the bench";
 
 pub(super) fn cases() -> Vec<Case> {
-    let ours = |runtime: &Runtime| -> Served {
-        let (door, system) = runtime.block_on(door());
+    let ours = |runtime: &Runtime| -> StartedServer {
+        let (door, system) = runtime.block_on(start_node_endpoint());
         (door.address(), Box::new((door, system)))
     };
-    let theirs = |runtime: &Runtime| -> Served { (runtime.block_on(plain()), Box::new(())) };
+    let theirs = |runtime: &Runtime| -> StartedServer {
+        (runtime.block_on(start_plain_server()), Box::new(()))
+    };
     vec![
         rate("mcp_http_1", 1, "strowger", ours),
         rate("mcp_http_1", 1, "rmcp", theirs),
@@ -53,17 +55,17 @@ pub(super) fn cases() -> Vec<Case> {
 }
 
 /// The address of a server, and the value that keeps it running.
-type Served = (SocketAddr, Box<dyn std::any::Any>);
+type StartedServer = (SocketAddr, Box<dyn std::any::Any>);
 
 /// A server with its agents, on a runtime of two workers.
-struct Scene {
+struct ServerWithAgents {
     runtime: Runtime,
     agents: Vec<Agent>,
     _served: Box<dyn std::any::Any>,
 }
 
-impl Scene {
-    fn open(agents: u64, serve: impl Fn(&Runtime) -> Served) -> Self {
+impl ServerWithAgents {
+    fn open(agents: u64, serve: impl Fn(&Runtime) -> StartedServer) -> Self {
         let runtime = workers(0, 2);
         let (address, served) = serve(&runtime);
         let agents = runtime.block_on(Agent::connect(address, agents));
@@ -86,11 +88,11 @@ fn rate(
     id: &str,
     agents: u64,
     subject: &'static str,
-    serve: impl Fn(&Runtime) -> Served + 'static,
+    serve: impl Fn(&Runtime) -> StartedServer + 'static,
 ) -> Case {
     Case::new(id, subject, move |count| {
         // A connection that waits for the turns of all other cases would be closed as idle.
-        let mut scene = Scene::open(agents, &serve);
+        let mut scene = ServerWithAgents::open(agents, &serve);
         let each = count.div_ceil(agents);
         let began = Instant::now();
         scene.call(each);
@@ -108,10 +110,10 @@ fn percentile(
     id: &str,
     percent: usize,
     subject: &'static str,
-    serve: impl Fn(&Runtime) -> Served + 'static,
+    serve: impl Fn(&Runtime) -> StartedServer + 'static,
 ) -> Case {
     Case::counted(id, subject, "ns", move || {
-        let mut scene = Scene::open(CALLS, &serve);
+        let mut scene = ServerWithAgents::open(CALLS, &serve);
         scene.call(TIMED);
         let waits = scene.agents.iter_mut().map(|agent| &mut agent.waits);
         let mut waits: Vec<Duration> = waits.flat_map(std::mem::take).collect();
@@ -122,7 +124,7 @@ fn percentile(
 }
 
 /// Starts the endpoint of a node with one tool.
-async fn door() -> (HttpServer, ActorSystem) {
+async fn start_node_endpoint() -> (HttpServer, ActorSystem) {
     let system = ActorSystem::new("bench").expect("it starts");
     let double = Tool::new("double", "Doubles a number.", schema());
     let tools = ToolSet::new("bench", "1").register(double, |call| async move {
@@ -141,12 +143,12 @@ async fn door() -> (HttpServer, ActorSystem) {
 }
 
 /// Starts the same tool with the protocol's SDK alone, without a token, limits or actors.
-async fn plain() -> SocketAddr {
+async fn start_plain_server() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await;
     let listener = listener.expect("the loopback has ports");
     let address = listener.local_addr().expect("it is bound");
     let service = StreamableHttpService::new(
-        || Ok(Plain),
+        || Ok(PlainServer),
         Arc::new(LocalSessionManager::default()),
         StreamableHttpServerConfig::default(),
     );
@@ -168,9 +170,9 @@ async fn plain() -> SocketAddr {
     address
 }
 
-struct Plain;
+struct PlainServer;
 
-impl ServerHandler for Plain {
+impl ServerHandler for PlainServer {
     fn get_info(&self) -> ServerConfig {
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
     }

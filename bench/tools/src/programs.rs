@@ -1,4 +1,4 @@
-//! Programs: one that is asked, and many that are asked at the same time.
+//! Programs: sequential asks of one program, and concurrent asks of many.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,26 +22,26 @@ const PROGRAMS: usize = 64;
 
 pub(super) fn cases(quick: bool) -> Vec<Case> {
     let span = Duration::from_millis(if quick { 500 } else { 3000 });
-    let mut desk = None;
+    let mut programs = None;
     let rate = Case::counted("program_rate", "strowger", "messages/s", move || {
-        let desk = desk.get_or_insert_with(|| Desk::open(workers(0, 2), PROGRAMS));
-        desk.rate(span)
+        let programs = programs.get_or_insert_with(|| ProgramSystem::open(workers(0, 2), PROGRAMS));
+        programs.rate(span)
     });
-    vec![asked(), rate]
+    vec![sequential_asks(), rate]
 }
 
 /// One program is asked, one ask at a time, on one thread.
-fn asked() -> Case {
-    let mut desk = None;
+fn sequential_asks() -> Case {
+    let mut programs = None;
     Case::new("program_ask", "strowger", move |count| {
-        let desk = desk.get_or_insert_with(|| {
+        let programs = programs.get_or_insert_with(|| {
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build();
-            Desk::open(runtime.expect("a runtime"), 1)
+            ProgramSystem::open(runtime.expect("a runtime"), 1)
         });
-        let program = &mut desk.programs[0];
-        desk.runtime.block_on(async {
+        let program = &mut programs.programs[0];
+        programs.runtime.block_on(async {
             let began = Instant::now();
             for by in 1..=count {
                 program.ask(by).await;
@@ -56,18 +56,18 @@ fn asked() -> Case {
 }
 
 /// Published programs, and the answers expected of them.
-struct Desk {
-    programs: Vec<Asked>,
+struct ProgramSystem {
+    programs: Vec<CalledProgram>,
     _system: ActorSystem,
     runtime: Runtime,
 }
 
-struct Asked {
+struct CalledProgram {
     program: ActorRef<ProgramMessage>,
     sum: u64,
 }
 
-impl Asked {
+impl CalledProgram {
     async fn ask(&mut self, by: u64) {
         self.sum += by;
         let answered = self.program.ask(PerformRequest(json!(by))).await;
@@ -75,19 +75,20 @@ impl Asked {
     }
 }
 
-impl Desk {
+impl ProgramSystem {
     fn open(runtime: Runtime, count: usize) -> Self {
         let realms = realms();
         let opening = async move {
             let system = ActorSystem::new("bench").expect("it starts");
             let spec = ProgramsSpec::new(realms);
-            let desk = system
+            let registry = system
                 .spawn::<Programs>("programs", spec)
                 .expect("it starts");
             let mut programs = Vec::new();
             for number in 0..count {
-                let program = publish(&system, &desk, &format!("counter-{number}"), COUNTER).await;
-                programs.push(Asked { program, sum: 0 });
+                let program =
+                    publish(&system, &registry, &format!("counter-{number}"), COUNTER).await;
+                programs.push(CalledProgram { program, sum: 0 });
             }
             (system, programs)
         };
@@ -135,15 +136,15 @@ impl Desk {
 /// Publishes a program.
 pub(super) async fn publish(
     system: &ActorSystem,
-    desk: &ActorRef<ProgramsMessage>,
+    programs: &ActorRef<ProgramsMessage>,
     name: &str,
     code: &str,
 ) -> ActorRef<ProgramMessage> {
-    let published = desk.ask(PublishRequest::new(name, code)).await;
-    published.expect("it answers").expect("it is well");
-    let path = format!("{}/published/{name}/program", desk.path());
+    let published = programs.ask(PublishRequest::new(name, code)).await;
+    published.expect("it answers").expect("it is valid");
+    let path = format!("{}/published/{name}/program", programs.path());
     let found = system.find(path.as_str());
     found
         .and_then(|program| program.downcast())
-        .expect("it is there")
+        .expect("it exists")
 }

@@ -46,17 +46,17 @@ fn runtime() -> tokio::runtime::Runtime {
 
 /// Returns a piece whose first bytes are its number.
 fn piece(number: u64, base: &[u8]) -> Bytes {
-    let mut octets = base.to_vec();
-    octets[..8].copy_from_slice(&number.to_be_bytes());
-    octets.into()
+    let mut bytes = base.to_vec();
+    bytes[..8].copy_from_slice(&number.to_be_bytes());
+    bytes.into()
 }
 
 fn number(piece: &StreamPiece) -> u64 {
-    let StreamPiece::Bytes(octets) = piece else {
-        panic!("it was octets")
+    let StreamPiece::Bytes(bytes) = piece else {
+        panic!("it was bytes")
     };
-    assert_eq!(octets.len(), PIECE);
-    u64::from_be_bytes(octets[..8].try_into().expect("eight octets"))
+    assert_eq!(bytes.len(), PIECE);
+    u64::from_be_bytes(bytes[..8].try_into().expect("eight bytes"))
 }
 
 async fn stream(
@@ -147,10 +147,10 @@ fn latencies() -> Vec<Duration> {
         for _ in 0..PIECES {
             pace.tick().await;
             // The piece contains the time at which it was sent.
-            let mut octets = base.clone();
+            let mut bytes = base.clone();
             let sent = start.elapsed().as_nanos() as u64;
-            octets[..8].copy_from_slice(&sent.to_be_bytes());
-            let put = streams.ask(PutRequest::bytes("bench", octets)).await;
+            bytes[..8].copy_from_slice(&sent.to_be_bytes());
+            let put = streams.ask(PutRequest::bytes("bench", bytes)).await;
             assert_eq!(put.expect("it answers"), Ok(READERS));
         }
         let mut all = Vec::new();

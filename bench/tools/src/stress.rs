@@ -54,21 +54,21 @@ const TOOLS: [(Tool, &str); 4] = [
 ];
 
 /// The tool and the duration of one call.
-type Took = (Tool, Duration);
+type CallTime = (Tool, Duration);
 
 pub(super) fn run(plan: &Plan, folder: &Path) {
     let runtime = workers(0, 2);
     let rounds = if plan.is_quick() { 3 } else { 20 };
     let seconds = if plan.is_quick() { 5 } else { 60 };
-    let office = Arc::new(runtime.block_on(Office::open(folder)));
+    let tools = Arc::new(runtime.block_on(ToolSystem::open(folder)));
     // Parts that start with the first call of a tool do not count for a call.
-    runtime.block_on(round(&office, 0));
+    runtime.block_on(round(&tools, 0));
     let before = resident();
     let began = Instant::now();
     let mut took = Vec::new();
     for number in 1..=rounds {
         plan.progress(&format!("round {number} of {rounds}"));
-        took.extend(runtime.block_on(round(&office, number)));
+        took.extend(runtime.block_on(round(&tools, number)));
     }
     let rate = took.len() as f64 / began.elapsed().as_secs_f64();
     print(plan, "stress_rate", "messages/s", rate, took.len());
@@ -81,7 +81,7 @@ pub(super) fn run(plan: &Plan, folder: &Path) {
         &[("p50", 500), ("p95", 950), ("p99", 990)],
     );
     plan.progress("open loop");
-    let took = open_loop(&runtime, &office, (rounds + 1) * CALLS, seconds);
+    let took = open_loop(&runtime, &tools, (rounds + 1) * CALLS, seconds);
     percentiles(
         plan,
         "open_loop",
@@ -92,7 +92,7 @@ pub(super) fn run(plan: &Plan, folder: &Path) {
 }
 
 /// Prints rows of call durations, of each tool and of all together.
-fn percentiles(plan: &Plan, id: &str, took: &[Took], wanted: &[(&str, usize)]) {
+fn percentiles(plan: &Plan, id: &str, took: &[CallTime], wanted: &[(&str, usize)]) {
     let of = |tool: Option<Tool>| {
         let ours = took
             .iter()
@@ -126,15 +126,15 @@ fn print(plan: &Plan, id: &str, unit: &'static str, value: f64, of: usize) {
 }
 
 /// Makes calls in batches, each of which is answered before the next one begins.
-async fn round(office: &Arc<Office>, round: usize) -> Vec<Took> {
+async fn round(tools: &Arc<ToolSystem>, round: usize) -> Vec<CallTime> {
     let mut took = Vec::with_capacity(CALLS);
     for batch in 0..CALLS / BATCH {
         let calls = (0..BATCH).map(|call| {
-            let (office, number) = (Arc::clone(office), (round * CALLS) + batch * BATCH + call);
+            let (tools, number) = (Arc::clone(tools), (round * CALLS) + batch * BATCH + call);
             // The time that the task waits for a worker counts, too.
             let began = Instant::now();
             tokio::spawn(async move {
-                let tool = office.call(number).await;
+                let tool = tools.call(number).await;
                 (tool, began.elapsed())
             })
         });
@@ -147,7 +147,12 @@ async fn round(office: &Arc<Office>, round: usize) -> Vec<Took> {
 }
 
 /// Makes calls at fixed times, however long answers take; each is timed from when it was due.
-fn open_loop(runtime: &Runtime, office: &Arc<Office>, first: usize, seconds: u64) -> Vec<Took> {
+fn open_loop(
+    runtime: &Runtime,
+    tools: &Arc<ToolSystem>,
+    first: usize,
+    seconds: u64,
+) -> Vec<CallTime> {
     let calls = usize::try_from(RATE * seconds).expect("a few");
     let pause = Duration::from_nanos(1_000_000_000 / RATE);
     let (sender, mut receiver) = mpsc::unbounded_channel();
@@ -158,9 +163,9 @@ fn open_loop(runtime: &Runtime, office: &Arc<Office>, first: usize, seconds: u64
         if !early.is_zero() {
             thread::sleep(early);
         }
-        let (office, sender) = (Arc::clone(office), sender.clone());
+        let (tools, sender) = (Arc::clone(tools), sender.clone());
         runtime.spawn(async move {
-            let tool = office.call(first + number).await;
+            let tool = tools.call(first + number).await;
             // The receiver is only gone if it panicked.
             let _ = sender.send((tool, due.elapsed()));
         });
@@ -177,7 +182,7 @@ fn open_loop(runtime: &Runtime, office: &Arc<Office>, first: usize, seconds: u64
 }
 
 /// The tools of a node.
-struct Office {
+struct ToolSystem {
     files: ActorRef<FilesMessage>,
     code: ActorRef<CodeMessage>,
     programs: Vec<ActorRef<ProgramMessage>>,
@@ -195,10 +200,11 @@ const TWICE: &str = "function handle(n) { return n * 2 }";
 /// The name of the stream.
 const STREAM: &str = "bench";
 
-impl Office {
+impl ToolSystem {
     async fn open(folder: &Path) -> Self {
         for number in 0..EACH {
-            std::fs::write(folder.join(number.to_string()), content(number)).expect("it is ours");
+            std::fs::write(folder.join(number.to_string()), content(number))
+                .expect("the file is accessible");
         }
         let system = ActorSystem::new("bench").expect("it starts");
         let (realms, spec) = (realms(), FilesSpec::new(folder));
@@ -224,10 +230,10 @@ impl Office {
         let told = Arc::clone(&arrivals);
         tokio::spawn(async move {
             while let Some(piece) = reader.recv().await {
-                let StreamPiece::Bytes(octets) = piece.expect("none is missed") else {
-                    panic!("it was octets")
+                let StreamPiece::Bytes(bytes) = piece.expect("none is missed") else {
+                    panic!("it was bytes")
                 };
-                let number = number_of(&octets, PIECE);
+                let number = number_of(&bytes, PIECE);
                 let waits = told.lock().expect("nobody panicked").remove(&number);
                 // The call is only gone if it panicked.
                 let _ = waits.expect("it comes once").send(());
@@ -262,8 +268,8 @@ impl Office {
             let written = self.files.ask(WriteRequest::new(name, content(turn))).await;
             written.expect("it answers").expect("there is room");
         } else {
-            let octets = self.files.ask(ReadRequest::new(name)).await;
-            number_of(&octets.expect("it answers").expect("it is there"), FILE);
+            let bytes = self.files.ask(ReadRequest::new(name)).await;
+            number_of(&bytes.expect("it answers").expect("it exists"), FILE);
         }
     }
 
@@ -285,9 +291,9 @@ impl Office {
     async fn stream(&self, turn: u64) {
         let (sender, arrived) = oneshot::channel();
         self.expect(turn, sender);
-        let mut octets = vec![7; PIECE];
-        mark(&mut octets, turn);
-        let put = self.streams.ask(PutRequest::bytes(STREAM, octets)).await;
+        let mut bytes = vec![7; PIECE];
+        mark(&mut bytes, turn);
+        let put = self.streams.ask(PutRequest::bytes(STREAM, bytes)).await;
         assert_eq!(put.expect("it answers"), Ok(1));
         arrived.await.expect("it came");
     }
@@ -302,23 +308,23 @@ impl Office {
 
 /// Returns the content of a file, with the number at both ends.
 fn content(number: usize) -> Vec<u8> {
-    let mut octets = vec![number as u8; FILE];
-    mark(&mut octets, number as u64);
-    octets
+    let mut bytes = vec![number as u8; FILE];
+    mark(&mut bytes, number as u64);
+    bytes
 }
 
-fn mark(octets: &mut [u8], number: u64) {
-    let (first, last) = (0..8, octets.len() - 8..octets.len());
-    octets[first].copy_from_slice(&number.to_be_bytes());
-    octets[last].copy_from_slice(&number.to_be_bytes());
+fn mark(bytes: &mut [u8], number: u64) {
+    let (first, last) = (0..8, bytes.len() - 8..bytes.len());
+    bytes[first].copy_from_slice(&number.to_be_bytes());
+    bytes[last].copy_from_slice(&number.to_be_bytes());
 }
 
 /// Returns the number that the bytes are marked with; panics if they are not complete.
-fn number_of(octets: &[u8], length: usize) -> u64 {
-    assert_eq!(octets.len(), length, "some are missing");
-    let (first, last) = (&octets[..8], &octets[length - 8..]);
+fn number_of(bytes: &[u8], length: usize) -> u64 {
+    assert_eq!(bytes.len(), length, "some are missing");
+    let (first, last) = (&bytes[..8], &bytes[length - 8..]);
     assert_eq!(first, last, "they are of two writers");
-    u64::from_be_bytes(first.try_into().expect("eight octets"))
+    u64::from_be_bytes(first.try_into().expect("eight bytes"))
 }
 
 /// Returns the resident memory of the process, in bytes.

@@ -89,11 +89,11 @@ impl Actor for Native {
 /// microseconds, beside this number of hogs, which have had time to be recognized as such. The asks
 /// are half a millisecond apart.
 pub async fn p99(hogs: usize, milliseconds: u64) -> Counted {
-    const SETTLED: Duration = Duration::from_millis(500);
+    const SETTLING_TIME: Duration = Duration::from_millis(500);
     let system = ActorSystem::new("beside").expect("inside a runtime");
     let host = host(hogs + 8);
     let registry = ComponentRegistry::start(&system, "components", &host).await;
-    let registry = registry.expect("the key is free");
+    let registry = registry.expect("the key is unused");
     for number in 0..hogs {
         let name = format!("hog-{number:02}");
         let text = format!("[component]\nname = {name:?}\n[grant]\nsend = [{name:?}]\n");
@@ -103,10 +103,10 @@ pub async fn p99(hogs: usize, milliseconds: u64) -> Counted {
         let told = deployed.expect("it starts").try_tell(Message(payload()));
         told.expect("there is room");
     }
-    tokio::time::sleep(SETTLED).await;
+    tokio::time::sleep(SETTLING_TIME).await;
     let native = system
         .spawn::<Native>("native", ())
-        .expect("the key is free");
+        .expect("the key is unused");
     let asking = tokio::spawn(ask(native, Duration::from_millis(milliseconds)));
     let mut times = asking.await.expect("it does not panic");
     times.sort_unstable();

@@ -14,17 +14,17 @@ use strowger_wasm::{
 };
 
 use crate::native::event;
-use crate::work::{self, LONG, Life};
+use crate::work::{self, ANSWER_TIMEOUT, LifecyclePart};
 use crate::{COUNTER, ECHO, Fixture, RELAY, cores, counted};
 
 /// Components that live as long as the measurements.
 pub struct Bench {
     system: ActorSystem,
     host: Host,
-    echo: One,
-    relay: One,
-    fragile: One,
-    many: Vec<One>,
+    echo: RunningComponent,
+    relay: RunningComponent,
+    fragile: RunningComponent,
+    many: Vec<RunningComponent>,
     life: ComponentArgs,
     /// Number of incarnations of `life` that have started.
     started: Arc<AtomicU64>,
@@ -32,13 +32,13 @@ pub struct Bench {
 }
 
 /// A running component.
-struct One {
+struct RunningComponent {
     actor: ActorRef<ComponentMsg>,
     args: ComponentArgs,
 }
 
 /// Limits that let a component be late on a busy machine, and restart as often as it likes.
-const FREE: &str = "
+const GENEROUS_LIMITS: &str = "
 [limits]
 deadline = \"10s\"
 send_rate = 1000000000
@@ -57,13 +57,18 @@ pub fn host(instances: usize) -> Host {
 }
 
 fn image(host: &Host, fixture: &Fixture, name: &str, more: &str) -> Image {
-    let text = format!("[component]\nname = \"{name}\"\n{FREE}{more}");
+    let text = format!("[component]\nname = \"{name}\"\n{GENEROUS_LIMITS}{more}");
     let manifest = Manifest::parse(&text).expect("a good manifest");
-    let loaded = host.load_blocking(fixture.octets, manifest);
+    let loaded = host.load_blocking(fixture.bytes, manifest);
     loaded.expect("a good fixture")
 }
 
-async fn start(system: &ActorSystem, directory: &Directory, host: &Host, image: Image) -> One {
+async fn start(
+    system: &ActorSystem,
+    directory: &Directory,
+    host: &Host,
+    image: Image,
+) -> RunningComponent {
     let args = host.component(image, directory).expect("there is room");
     let name = args.name().to_owned();
     let top = Supervisor::new(Strategy::OneForOne).child(args.child());
@@ -75,7 +80,7 @@ async fn start(system: &ActorSystem, directory: &Directory, host: &Host, image: 
     let child = child.expect("it was started");
     let actor = ComponentArgs::find(system, &child).expect("it was started");
     directory.insert(name, &actor);
-    One { actor, args }
+    RunningComponent { actor, args }
 }
 
 impl Bench {
@@ -163,7 +168,7 @@ pub async fn upgrades(bench: Arc<Bench>, count: u64) -> Sample {
         let upgraded = bench
             .fragile
             .actor
-            .ask_within(Upgrade::to(next), LONG)
+            .ask_within(Upgrade::to(next), ANSWER_TIMEOUT)
             .await;
         time += start.elapsed();
         assert!(matches!(upgraded, Ok(Ok(()))), "the next version is well");
@@ -176,7 +181,7 @@ pub async fn upgrades(bench: Arc<Bench>, count: u64) -> Sample {
     }
 }
 
-pub async fn lives(bench: Arc<Bench>, life: Life, count: u64) -> Sample {
+pub async fn lives(bench: Arc<Bench>, life: LifecyclePart, count: u64) -> Sample {
     let mut time = Duration::ZERO;
     for _ in 0..count {
         let key = bench.next.fetch_add(1, Ordering::Relaxed);
@@ -185,16 +190,16 @@ pub async fn lives(bench: Arc<Bench>, life: Life, count: u64) -> Sample {
         let spawned = bench
             .system
             .spawn::<ComponentActor>(format!("life-{key}"), bench.life.clone());
-        let actor = spawned.expect("the key is free");
+        let actor = spawned.expect("the key is unused");
         match life {
-            Life::Start => {
+            LifecyclePart::Start => {
                 while bench.started.load(Ordering::Acquire) == before {
                     tokio::task::yield_now().await;
                 }
             }
-            Life::Answer | Life::Whole => work::ask(&actor).await,
+            LifecyclePart::Answer | LifecyclePart::Whole => work::ask(&actor).await,
         }
-        if life == Life::Whole {
+        if life == LifecyclePart::Whole {
             actor.stop();
             actor.stopped().await;
         }
@@ -223,7 +228,7 @@ pub async fn sustained(batch: usize, milliseconds: u64) -> Counted {
     for n in 0..cores() {
         let more = format!("[run]\nbatch = {batch}\n");
         let image = image(&host, &ECHO, &format!("echo-{n}"), &more);
-        let One { actor, args } = start(&system, &directory, &host, image).await;
+        let RunningComponent { actor, args } = start(&system, &directory, &host, image).await;
         tellers.push(tokio::spawn(async move {
             let handled = || args.info().calls;
             work::sustain(&actor, &handled, span).await
@@ -234,7 +239,7 @@ pub async fn sustained(batch: usize, milliseconds: u64) -> Counted {
         let (each, of) = teller.await.expect("it does not panic");
         (rate, count) = (rate + each, count + of);
     }
-    system.shutdown(LONG).await;
+    system.shutdown(ANSWER_TIMEOUT).await;
     counted(rate, count)
 }
 
@@ -257,6 +262,6 @@ pub async fn memory(count: u64) -> Counted {
     let taken = (work::resident() - before).max(0.0);
     let calls: u64 = all.iter().map(|one| one.args.info().calls).sum();
     assert!(calls >= count, "all answered");
-    system.shutdown(LONG).await;
+    system.shutdown(ANSWER_TIMEOUT).await;
     counted(taken / count as f64, count)
 }

@@ -15,12 +15,12 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use strowger_bench::{Case, Counted, Pick, Plan, Sample};
+use strowger_bench::{Case, Counted, Estimate, Plan, Sample};
 use strowger_wasm::Payload;
 use strowger_wasm::load::Digest;
 use tokio::runtime::Runtime;
 
-use crate::work::Life;
+use crate::work::LifecyclePart;
 
 /// The payload of every message.
 pub fn payload() -> Payload {
@@ -76,23 +76,23 @@ pub struct Fixture {
     /// The name of the fixture.
     pub name: &'static str,
     /// The bytes of the fixture.
-    pub octets: &'static [u8],
+    pub bytes: &'static [u8],
 }
 
 macro_rules! fixture {
     ($name:literal) => {
         Fixture {
             name: $name,
-            octets: include_bytes!(concat!("../../../fixtures/components/", $name, ".wasm")),
+            bytes: include_bytes!(concat!("../../../fixtures/components/", $name, ".wasm")),
         }
     };
 }
 
 /// Answers with the payload of the call.
 pub const ECHO: Fixture = fixture!("echo");
-/// Asks another component as often as it is told.
+/// Asks another component the requested number of times.
 pub const RELAY: Fixture = fixture!("relay");
-/// Counts, keeps state, and panics when it is told to.
+/// Counts, keeps state, and panics on request.
 pub const COUNTER: Fixture = fixture!("counter");
 
 /// The fixture of each row, and the figure that the documents give for it, which was measured
@@ -113,14 +113,14 @@ const ROWS: &[(&str, &Fixture, f64)] = &[
 
 /// Rows of a native actor beside components that compute all the time, with the number of such
 /// components per processor.
-const BESIDE: &[(&str, usize)] = &[
+const HOG_ROWS: &[(&str, usize)] = &[
     ("neighbour_p99_alone", 0),
     ("neighbour_p99_hogs_1", 1),
     ("neighbour_p99_hogs_10", 10),
 ];
 
 fn main() {
-    let plan = Plan::from_args(&["wasm"], Pick::Median);
+    let plan = Plan::from_args(&["wasm"], Estimate::Median);
     let workers = Workers::start();
     memory(&plan, &workers);
     let bench = Arc::new(workers.run(async { component::Bench::start().await }));
@@ -143,9 +143,9 @@ fn main() {
         plain::calls(1),
     );
     for (id, life) in [
-        ("instantiate", Life::Start),
-        ("first_message", Life::Answer),
-        ("lifecycle", Life::Whole),
+        ("instantiate", LifecyclePart::Start),
+        ("first_message", LifecyclePart::Answer),
+        ("lifecycle", LifecyclePart::Whole),
     ] {
         let (component, other) = (Arc::clone(&bench), Arc::clone(&native));
         let (there, here) = (workers.clone(), workers.clone());
@@ -172,7 +172,7 @@ fn main() {
     for (id, batch) in [("sustained", 1), ("sustained_batched", 64)] {
         sustained(&plan, &workers, id, batch);
     }
-    for (id, each) in BESIDE {
+    for (id, each) in HOG_ROWS {
         beside(&plan, &workers, id, each * cores());
     }
 }
@@ -197,14 +197,14 @@ fn run(plan: &Plan, id: &str, cases: [Case; 3]) {
         .iter()
         .find(|(row, ..)| *row == id)
         .expect("it is a row");
-    let named = |name: &str, octets| format!("{name}.wasm sha256:{}", Digest::of(octets));
-    let fixture = named(fixture.name, fixture.octets);
+    let named = |name: &str, bytes| format!("{name}.wasm sha256:{}", Digest::of(bytes));
+    let fixture = named(fixture.name, fixture.bytes);
     let [ours, native, plain] = cases;
-    let mut ours = ours.noted("fixture", fixture);
+    let mut ours = ours.with_note("fixture", fixture);
     if !document.is_nan() {
-        ours = ours.noted("document", *document);
+        ours = ours.with_note("document", *document);
     }
-    let plain = plain.noted("fixture", named(ECHO.name, ECHO.octets));
+    let plain = plain.with_note("fixture", named(ECHO.name, ECHO.bytes));
     plan.run(vec![ours, native, plain]);
 }
 

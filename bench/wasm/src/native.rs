@@ -12,7 +12,7 @@ use strowger_bench::{Counted, Sample};
 use strowger_wasm::message::Event;
 use strowger_wasm::{Call, Message};
 
-use crate::work::{self, LONG, Life};
+use crate::work::{self, ANSWER_TIMEOUT, LifecyclePart};
 use crate::{cores, counted, payload};
 
 /// The messages of the native actors.
@@ -33,7 +33,7 @@ impl Accepts<Ask<Call>> for Msg {
     }
 }
 
-/// Answers with the payload of the call, and panics when it is told to.
+/// Answers with the payload of the call, and panics on request.
 struct Echo(Arc<AtomicU64>);
 
 impl Actor for Echo {
@@ -48,8 +48,8 @@ impl Actor for Echo {
     async fn handle(&mut self, msg: Msg, _: &mut Context<Self>) -> Result<(), Infallible> {
         self.0.fetch_add(1, Ordering::Relaxed);
         match msg {
-            Msg::Message(Message(octets)) => {
-                assert!(&octets[..] != b"panic", "as it was told");
+            Msg::Message(Message(bytes)) => {
+                assert!(&bytes[..] != b"panic", "as it was told");
             }
             Msg::Call(ask) => {
                 ask.reply.send(Ok(ask.request.0));
@@ -59,7 +59,7 @@ impl Actor for Echo {
     }
 }
 
-/// Asks another actor as often as it is told.
+/// Asks another actor the requested number of times.
 struct Relay(ActorRef<Msg>);
 
 impl Actor for Relay {
@@ -79,8 +79,8 @@ impl Actor for Relay {
                 .and_then(|times| times.parse().ok());
             let mut answered = 0_u64;
             for _ in 0..times.expect("a number") {
-                let answer = self.0.ask_within(Call(payload()), LONG).await;
-                answered += u64::from(matches!(answer, Ok(Ok(octets)) if octets == payload()));
+                let answer = self.0.ask_within(Call(payload()), ANSWER_TIMEOUT).await;
+                answered += u64::from(matches!(answer, Ok(Ok(bytes)) if bytes == payload()));
             }
             reply.send(Ok(answered.to_string().into_bytes().into()));
         }
@@ -106,7 +106,7 @@ impl Bench {
         let handled = Arc::new(AtomicU64::new(0));
         let spawn = |key: String, count: &Arc<AtomicU64>| {
             let spawned = system.spawn::<Echo>(key, Arc::clone(count));
-            spawned.expect("the key is free")
+            spawned.expect("the key is unused")
         };
         let echo = spawn("echo".to_owned(), &handled);
         let relay = system.spawn::<Relay>("relay", echo.clone());
@@ -131,7 +131,7 @@ impl Bench {
         Self {
             echo,
             handled,
-            relay: relay.expect("the key is free"),
+            relay: relay.expect("the key is unused"),
             fragile: fragile.expect("it was started"),
             many,
             next: AtomicU64::new(0),
@@ -167,23 +167,23 @@ pub fn event() -> Event {
     }
 }
 
-pub async fn lives(bench: Arc<Bench>, life: Life, count: u64) -> Sample {
+pub async fn lives(bench: Arc<Bench>, life: LifecyclePart, count: u64) -> Sample {
     let mut time = Duration::ZERO;
     for _ in 0..count {
         let key = bench.next.fetch_add(1, Ordering::Relaxed);
         let started = Arc::new(AtomicU64::new(0));
         let start = Instant::now();
         let actor = bench.system.spawn::<Echo>(format!("life-{key}"), started);
-        let actor = actor.expect("the key is free");
-        if life != Life::Start {
+        let actor = actor.expect("the key is unused");
+        if life != LifecyclePart::Start {
             work::ask(&actor).await;
         }
-        if life == Life::Whole {
+        if life == LifecyclePart::Whole {
             actor.stop();
             actor.stopped().await;
         }
         time += start.elapsed();
-        work_off(actor).await;
+        wait_until_handled(actor).await;
     }
     Sample {
         time,
@@ -192,7 +192,7 @@ pub async fn lives(bench: Arc<Bench>, life: Life, count: u64) -> Sample {
     }
 }
 
-async fn work_off(actor: ActorRef<Msg>) {
+async fn wait_until_handled(actor: ActorRef<Msg>) {
     if actor.is_alive() {
         work::ask(&actor).await;
         actor.stop();
@@ -206,7 +206,7 @@ pub async fn sustained(milliseconds: u64) -> Counted {
     let tellers = (0..cores()).map(|n| {
         let handled = Arc::new(AtomicU64::new(0));
         let actor = system.spawn::<Echo>(format!("echo-{n}"), Arc::clone(&handled));
-        let actor = actor.expect("the key is free");
+        let actor = actor.expect("the key is unused");
         tokio::spawn(async move {
             let handled = || handled.load(Ordering::Relaxed);
             work::sustain(&actor, &handled, span).await
@@ -218,7 +218,7 @@ pub async fn sustained(milliseconds: u64) -> Counted {
         let (each, of) = teller.await.expect("it does not panic");
         (rate, count) = (rate + each, count + of);
     }
-    system.shutdown(LONG).await;
+    system.shutdown(ANSWER_TIMEOUT).await;
     counted(rate, count)
 }
 
@@ -228,10 +228,10 @@ pub async fn memory(count: u64) -> Counted {
     let started = Arc::new(AtomicU64::new(0));
     for n in 0..count {
         let actor = system.spawn::<Echo>(format!("echo-{n}"), Arc::clone(&started));
-        work::ask(&actor.expect("the key is free")).await;
+        work::ask(&actor.expect("the key is unused")).await;
     }
     let taken = (work::resident() - before).max(0.0);
     assert_eq!(started.load(Ordering::Relaxed), count, "all answered");
-    system.shutdown(LONG).await;
+    system.shutdown(ANSWER_TIMEOUT).await;
     counted(taken / count as f64, count)
 }

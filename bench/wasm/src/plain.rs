@@ -56,13 +56,13 @@ type Init = TypedFunc<(Reason, u32, u32, Option<Vec<u8>>), (Result<(), String>,)
 type Handle = TypedFunc<(Kind, u64, Vec<u8>), (Result<Vec<u8>, String>,)>;
 
 /// The fixture, ready to be instantiated.
-struct Ready {
+struct ReadyFixture {
     engine: Engine,
     pre: InstancePre<()>,
 }
 
 /// An instance whose `init` has been called.
-struct Live {
+struct LiveInstance {
     store: Store<()>,
     handle: Handle,
 }
@@ -71,7 +71,7 @@ const ACTOR: &str = "strowger:component/actor@0.1.0";
 /// The interface that a guest in Rust imports to report panics.
 const FAULT: &str = "strowger:component/fault@0.1.0";
 
-impl Ready {
+impl ReadyFixture {
     fn new(instances: u32) -> wasmtime::Result<Self> {
         let mut pool = PoolingAllocationConfig::default();
         pool.total_component_instances(instances)
@@ -85,7 +85,7 @@ impl Ready {
             .concurrency_support(false)
             .allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
         let engine = Engine::new(&config)?;
-        let component = Component::new(&engine, ECHO.octets)?;
+        let component = Component::new(&engine, ECHO.bytes)?;
         let mut linker = Linker::new(&engine);
         linker
             .instance(FAULT)?
@@ -96,7 +96,7 @@ impl Ready {
         Ok(Self { engine, pre })
     }
 
-    fn live(&self) -> wasmtime::Result<Live> {
+    fn live(&self) -> wasmtime::Result<LiveInstance> {
         let mut store = Store::new(&self.engine, ());
         let instance = self.pre.instantiate(&mut store)?;
         let actor = instance.get_export_index(&mut store, None, ACTOR);
@@ -109,11 +109,11 @@ impl Ready {
         let handle: Handle = instance.get_typed_func(&mut store, handle)?;
         let (said,) = init.call(&mut store, (REASONS[0], 0, 0, None))?;
         assert_eq!(said, Ok(()), "it is well");
-        Ok(Live { store, handle })
+        Ok(LiveInstance { store, handle })
     }
 }
 
-impl Live {
+impl LiveInstance {
     fn call(&mut self) -> wasmtime::Result<bool> {
         let payload = vec![7; 64];
         let (answer,) = self.handle.call(&mut self.store, (KINDS[0], 0, payload))?;
@@ -123,7 +123,7 @@ impl Live {
 
 /// Calls in a loop; `each` calls are one operation.
 pub fn calls(each: u64) -> Box<dyn FnMut(u64) -> Sample> {
-    let mut live = Ready::new(4)
+    let mut live = ReadyFixture::new(4)
         .and_then(|ready| ready.live())
         .expect("it runs");
     Box::new(move |count| {
@@ -144,7 +144,7 @@ pub fn calls(each: u64) -> Box<dyn FnMut(u64) -> Sample> {
 
 /// Creates a `Store` and an instance in it, and calls `init`.
 pub fn instantiations() -> Box<dyn FnMut(u64) -> Sample> {
-    let ready = Ready::new(4).expect("it runs");
+    let ready = ReadyFixture::new(4).expect("it runs");
     Box::new(move |count| {
         let mut time = Duration::ZERO;
         for _ in 0..count {
@@ -166,7 +166,7 @@ pub fn sustained(milliseconds: u64) -> Counted {
     let span = Duration::from_millis(milliseconds);
     let work = |processor| {
         pin(processor);
-        let mut live = Ready::new(4)
+        let mut live = ReadyFixture::new(4)
             .and_then(|ready| ready.live())
             .expect("it runs");
         let (start, mut count) = (Instant::now(), 0_u64);
@@ -190,7 +190,7 @@ pub fn sustained(milliseconds: u64) -> Counted {
 /// Returns the memory of an instance that has been called.
 pub fn memory(count: u64) -> Counted {
     let instances = u32::try_from(count).unwrap_or(u32::MAX) + 8;
-    let ready = Ready::new(instances).expect("it runs");
+    let ready = ReadyFixture::new(instances).expect("it runs");
     let mut first = ready.live().expect("there is room");
     assert!(matches!(first.call(), Ok(true)), "an echo");
     let before = work::resident();

@@ -10,7 +10,7 @@ use crate::payload;
 
 /// The part of an actor's lifecycle that is timed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Life {
+pub enum LifecyclePart {
     /// Until the actor has started.
     Start,
     /// Until the first message has been answered.
@@ -20,15 +20,15 @@ pub enum Life {
 }
 
 /// The time after which an answer is given up.
-pub const LONG: Duration = Duration::from_secs(60);
+pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Returns the number of messages that an actor has handled, by its own count.
 pub type Handled<'a> = &'a (dyn Fn() -> u64 + Sync);
 
 /// Asks with the payload, and checks that the answer is the same.
 pub async fn ask<M: Accepts<Ask<Call>>>(actor: &ActorRef<M>) {
-    let answer = actor.ask_within(Call(payload()), LONG).await;
-    let answer = answer.expect("it answers").expect("it is well");
+    let answer = actor.ask_within(Call(payload()), ANSWER_TIMEOUT).await;
+    let answer = answer.expect("it answers").expect("it is valid");
     assert_eq!(answer, payload(), "an echo");
 }
 
@@ -64,9 +64,9 @@ pub async fn requests<M: Accepts<Ask<Call>>>(relay: &ActorRef<M>, count: u64) ->
     let text = format!("times {count}");
     let call = Call(text.into_bytes().into());
     let start = Instant::now();
-    let answer = relay.ask_within(call, LONG).await;
+    let answer = relay.ask_within(call, ANSWER_TIMEOUT).await;
     let time = start.elapsed();
-    let answer = answer.expect("it answers").expect("it is well");
+    let answer = answer.expect("it answers").expect("it is valid");
     let answered = std::str::from_utf8(&answer).map(str::parse);
     assert_eq!(answered, Ok(Ok(count)), "all were answered");
     Sample {
@@ -86,7 +86,7 @@ where
         let start = Instant::now();
         let told = actor.try_tell(Message((*b"panic").into()));
         assert!(told.is_ok(), "it runs");
-        let answer = actor.ask_within(Call(payload()), LONG).await;
+        let answer = actor.ask_within(Call(payload()), ANSWER_TIMEOUT).await;
         time += start.elapsed();
         assert!(
             matches!(answer, Ok(Ok(_))),

@@ -11,17 +11,17 @@ mod stranger;
 use std::time::Instant;
 
 use serde_json::json;
-use strowger_bench::{Case, Counted, Pick, Plan, Sample};
+use strowger_bench::{Case, Counted, Estimate, Plan, Sample};
 use strowger_gateway::client::Client;
 
-use bare::Bare;
+use bare::BareClient;
 use node::Node;
 use pipeline::Pipeline;
 
 /// Number of requests in flight at a time.
 const PIPELINED: u64 = 1000;
 /// Bytes of a request, and of its response: a header and a number.
-const OCTETS: usize = 28;
+const MESSAGE_BYTES: usize = 28;
 /// Number of clients that stay connected while their memory is read.
 const CLIENTS: usize = 1000;
 
@@ -29,7 +29,7 @@ fn main() {
     if std::env::args().nth(1).as_deref() == Some("echo") {
         return bare::echo();
     }
-    let plan = Plan::from_args(&["messages"], Pick::Median);
+    let plan = Plan::from_args(&["messages"], Estimate::Median);
     let ids = [
         "client_ask_rust",
         "client_ask_pipelined_rust",
@@ -46,7 +46,12 @@ fn main() {
         pipelined(&node),
         bare("client_ask_pipelined_rust", PIPELINED),
         Case::counted("client_resident", "strowger", "bytes", resident),
-        Case::counted("owner_ask_1000_strangers", "strowger", "ns", stranger::asks),
+        Case::counted(
+            "owner_ask_1000_strangers",
+            "strowger",
+            "ns",
+            stranger::connect_and_ask,
+        ),
     ]);
 }
 
@@ -88,7 +93,7 @@ fn pipelined(node: &Node) -> Case {
 
 /// The same number of bytes, `batch` requests at a time, to a process that echoes them.
 fn bare(id: &str, batch: u64) -> Case {
-    let mut bare = Bare::start();
+    let mut bare = BareClient::start();
     Case::new(id, "socket", move |count| {
         let rounds = count.div_ceil(batch);
         let began = Instant::now();

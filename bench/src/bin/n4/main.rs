@@ -8,19 +8,19 @@ mod work;
 
 use std::time::{Duration, Instant};
 
-use strowger_bench::{Pick, Plan, Row};
+use strowger_bench::{Estimate, Plan, Row};
 use strowger_pfcp_node::Durability;
-use work::{Figure, Lab};
+use work::{Figure, N4Bench};
 
 /// Numbers of live sessions at which the cost of one more is measured.
-const LIVE: [usize; 4] = [1_000, 10_000, 100_000, 1_000_000];
+const LIVE_SESSIONS: [usize; 4] = [1_000, 10_000, 100_000, 1_000_000];
 
 fn main() {
     if std::env::args().nth(1).as_deref() == Some("node") {
         return node::serve();
     }
-    let plan = Plan::from_args(&["n4"], Pick::Median);
-    let lab = Lab::new();
+    let plan = Plan::from_args(&["n4"], Estimate::Median);
+    let lab = N4Bench::new();
     let (rounds, length) = match plan.is_quick() {
         true => (1, Duration::from_secs(1)),
         false => (5, Duration::from_secs(4)),
@@ -48,7 +48,7 @@ fn main() {
     measure(&plan, rounds, &ids, || lab.panics(panics));
     let ids = ["recovery_100k", "recovery_100k_usable"];
     measure(&plan, rounds, &ids, || lab.recovery(100_000));
-    for live in LIVE {
+    for live in LIVE_SESSIONS {
         // A million sessions need memory, and time to establish, so one round is enough.
         let (turnover, bytes) = (format!("turnover/{live}"), format!("resident/{live}"));
         let mut ids = vec![turnover.as_str(), bytes.as_str()];

@@ -35,7 +35,7 @@ pub(crate) fn serve() {
     writeln!(output, "{}", node.local_addr()).expect("somebody listens");
     for line in std::io::stdin().lines() {
         line.expect("lines are text");
-        writeln!(output, "{}", figures(&node)).expect("somebody listens");
+        writeln!(output, "{}", stats_to_json(&node)).expect("somebody listens");
     }
     runtime.block_on(async {
         node.stop().await;
@@ -59,13 +59,13 @@ pub(crate) fn runtime(workers: usize) -> tokio::runtime::Runtime {
         .expect("tokio starts its workers")
 }
 
-fn figures(node: &NodeHandle) -> Value {
+fn stats_to_json(node: &NodeHandle) -> Value {
     let stats = node.stats();
     json!({
         "sessions": stats.sessions,
         "established": stats.established,
         "resident": resident(),
-        "processor": processor(),
+        "processor": processor_nanos(),
     })
 }
 
@@ -78,7 +78,7 @@ fn resident() -> u64 {
 }
 
 /// Returns the processor time of this process in nanoseconds, in steps of ten milliseconds.
-pub(crate) fn processor() -> u64 {
+pub(crate) fn processor_nanos() -> u64 {
     let text = std::fs::read_to_string("/proc/self/stat").expect("Linux says how it is");
     // The process name before the last parenthesis may contain spaces.
     let (_, rest) = text.rsplit_once(')').expect("a name in parentheses");
@@ -90,14 +90,14 @@ pub(crate) fn processor() -> u64 {
 }
 
 /// A node in another process, which is killed when this handle is dropped.
-pub(crate) struct Remote {
+pub(crate) struct NodeProcess {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
     pub(crate) address: SocketAddr,
 }
 
-impl Remote {
+impl NodeProcess {
     /// Starts a node, and returns once it reports its address.
     pub(crate) fn start(address: &str, store: Option<(Durability, &Path)>) -> Self {
         let mut command = Command::new(std::env::current_exe().expect("this program has a path"));
@@ -146,7 +146,7 @@ impl Remote {
     }
 }
 
-impl Drop for Remote {
+impl Drop for NodeProcess {
     fn drop(&mut self) {
         // The process may have ended already.
         let _ = self.child.kill();

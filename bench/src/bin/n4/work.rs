@@ -13,13 +13,13 @@ use strowger_pfcp_node::{
 };
 use tokio::runtime::Runtime;
 
-use crate::node::{self, Remote};
+use crate::node::{self, NodeProcess};
 
 /// Number of requests in flight in a closed loop.
 const IN_FLIGHT: usize = 32;
 
 /// Number of sessions, spread over the whole store, that are probed.
-const ASKED: usize = 1000;
+const PROBED: usize = 1000;
 
 /// One figure of one run.
 pub(crate) struct Figure {
@@ -31,11 +31,11 @@ pub(crate) struct Figure {
 }
 
 /// The runtime of the loads.
-pub(crate) struct Lab {
+pub(crate) struct N4Bench {
     runtime: Runtime,
 }
 
-impl Lab {
+impl N4Bench {
     pub(crate) fn new() -> Self {
         Self {
             // A load is one actor: a second thread would only take processor time from the node.
@@ -50,10 +50,10 @@ impl Lab {
         durability: Option<Durability>,
         length: Duration,
     ) -> Vec<Figure> {
-        let folder = Folder::new();
+        let folder = TempFolder::new();
         let store = durability.map(|durability| (durability, folder.0.as_path()));
-        let mut node = Remote::start("127.0.0.1:0", store);
-        let before = (node.figure("processor"), node::processor());
+        let mut node = NodeProcess::start("127.0.0.1:0", store);
+        let before = (node.figure("processor"), node::processor_nanos());
         let mut plan = self.plan(node.address);
         plan.sessions = usize::MAX;
         plan.duration = Some(length);
@@ -65,7 +65,7 @@ impl Lab {
             load.finished().await
         });
         checked(&figures);
-        let after = (node.figure("processor"), node::processor());
+        let after = (node.figure("processor"), node::processor_nanos());
         assert_eq!(node.figure("established"), figures.established);
         assert_eq!(node.figure("sessions"), figures.established);
         let done = figures.established;
@@ -87,7 +87,7 @@ impl Lab {
 
     /// Latencies of establishments at a constant rate.
     pub(crate) fn latency(&self, rate: f64, length: Duration) -> Vec<Figure> {
-        let node = Remote::start("127.0.0.1:0", None);
+        let node = NodeProcess::start("127.0.0.1:0", None);
         let mut plan = self.plan(node.address);
         plan.pace = LoadPace::Rate(rate);
         plan.sessions = usize::MAX;
@@ -118,7 +118,7 @@ impl Lab {
     /// Time from a panic in a session to the answer of its next incarnation, while other sessions
     /// are served.
     pub(crate) fn panics(&self, count: usize) -> Vec<Figure> {
-        be_silent_about_drills();
+        silence_injected_panics();
         let mut took: Vec<Duration> = node::runtime(2).block_on(async {
             let system = system();
             let mut config = node::settings();
@@ -133,7 +133,7 @@ impl Lab {
             let mut took = Vec::with_capacity(count);
             for session in sessions.iter().cycle().take(count) {
                 let began = Instant::now();
-                assert!(node.panic_session(session.remote_seid(), DRILL));
+                assert!(node.panic_session(session.remote_seid(), PANIC_TEXT));
                 name_a_pdr(session).await;
                 took.push(began.elapsed());
             }
@@ -157,29 +157,29 @@ impl Lab {
     /// killed, to its first heartbeat, and until sessions from all over the store accept a
     /// modification.
     pub(crate) fn recovery(&self, sessions: usize) -> Vec<Figure> {
-        let folder = Folder::new();
+        let folder = TempFolder::new();
         let store = Some((Durability::Process, folder.0.as_path()));
-        let node = Remote::start("127.0.0.1:0", store);
+        let node = NodeProcess::start("127.0.0.1:0", store);
         let address = node.address;
         let (heartbeat, usable) = self.runtime.block_on(async {
             let system = system();
             let held = establish(&system, address, sessions).await;
             node.kill();
             let began = Instant::now();
-            let starting = Starting::new(address, &folder.0);
+            let starting = StartingNode::new(address, &folder.0);
             let heartbeat = tokio::task::spawn_blocking(move || heartbeat(address, began));
             let heartbeat = heartbeat.await.expect("the heartbeat is answered");
-            for session in held.iter().step_by(held.len() / ASKED) {
+            for session in held.iter().step_by(held.len() / PROBED) {
                 name_a_pdr(session).await;
             }
             let usable = began.elapsed();
-            let mut node = starting.done();
+            let mut node = starting.wait();
             assert_eq!(node.figure("sessions"), sessions as u64);
             (heartbeat, usable)
         });
         [
             ("recovery_100k", heartbeat, 1),
-            ("recovery_100k_usable", usable, ASKED),
+            ("recovery_100k_usable", usable, PROBED),
         ]
         .map(|(id, took, checked)| Figure {
             id: id.to_owned(),
@@ -193,7 +193,7 @@ impl Lab {
 
     /// The cost of sessions when there are many: the memory of each, and the time of a request.
     pub(crate) fn many(&self, live: usize, length: Duration) -> Vec<Figure> {
-        let mut node = Remote::start("127.0.0.1:0", None);
+        let mut node = NodeProcess::start("127.0.0.1:0", None);
         let (before, resident, requests, each) = self.runtime.block_on(async {
             let system = system();
             self.fill_answers(&system, node.address).await;
@@ -280,7 +280,7 @@ async fn hold(system: &ActorSystem, mut plan: LoadPlan, sessions: usize) -> Load
 /// Modifies sessions spread over the whole store, to check that they exist.
 async fn probe(load: &LoadHandle) {
     let held = load.held().await.expect("the load runs");
-    for &(ours, _) in held.iter().step_by((held.len() / ASKED).max(1)) {
+    for &(ours, _) in held.iter().step_by((held.len() / PROBED).max(1)) {
         let cause = load.modify(ours).await.expect("the node answers");
         // A session that is gone by now was deleted in its turn.
         assert!(cause.is_none_or(|cause| cause.is_acceptance()), "{cause:?}");
@@ -323,31 +323,31 @@ async fn name_a_pdr(session: &Session) {
     session.modify(request).await.expect("it is accepted");
 }
 
-const DRILL: &str = "a drill of the benchmark";
+const PANIC_TEXT: &str = "a drill of the benchmark";
 
 /// Silences seeded panics: the default hook writes to the terminal, which costs more than the
 /// restart that is measured.
-fn be_silent_about_drills() {
+fn silence_injected_panics() {
     let default = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        if panic.payload_as_str() != Some(DRILL) {
+        if panic.payload_as_str() != Some(PANIC_TEXT) {
             default(panic);
         }
     }));
 }
 
 /// A node that is starting, and the thread that waits for it.
-struct Starting(std::thread::JoinHandle<Remote>);
+struct StartingNode(std::thread::JoinHandle<NodeProcess>);
 
-impl Starting {
+impl StartingNode {
     fn new(address: SocketAddr, folder: &Path) -> Self {
         let folder = folder.to_owned();
         let start =
-            move || Remote::start(&address.to_string(), Some((Durability::Process, &folder)));
+            move || NodeProcess::start(&address.to_string(), Some((Durability::Process, &folder)));
         Self(std::thread::spawn(start))
     }
 
-    fn done(self) -> Remote {
+    fn wait(self) -> NodeProcess {
         self.0.join().expect("the node starts")
     }
 }
@@ -376,9 +376,9 @@ fn heartbeat(to: SocketAddr, began: Instant) -> Duration {
 }
 
 /// A folder that is deleted when this is dropped.
-struct Folder(PathBuf);
+struct TempFolder(PathBuf);
 
-impl Folder {
+impl TempFolder {
     fn new() -> Self {
         let name = format!("strowger-bench-{}", std::process::id());
         let folder = std::env::temp_dir().join(name);
@@ -389,7 +389,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for TempFolder {
     fn drop(&mut self) {
         // If this fails, the system cleans up its temporary folder.
         let _ = std::fs::remove_dir_all(&self.0);

@@ -15,9 +15,9 @@ pub trait Codec: 'static {
 
     /// Decodes and checks an establishment and folds every leaf of every rule, in whatever way is
     /// cheapest for this codec. Returns `None` for an invalid message.
-    fn read(scratch: &mut Self::Scratch, octets: &[u8]) -> Option<u64>;
+    fn read(scratch: &mut Self::Scratch, bytes: &[u8]) -> Option<u64>;
     /// Decodes and checks an establishment into owned values.
-    fn decode(octets: &[u8]) -> Option<Self::Owned>;
+    fn decode(bytes: &[u8]) -> Option<Self::Owned>;
     /// Folds every leaf of every rule of owned values.
     fn fold(owned: &Self::Owned) -> u64;
     /// Builds the values of an establishment with this number of pairs of rules.
@@ -25,7 +25,7 @@ pub trait Codec: 'static {
     /// Appends the bytes of an establishment.
     fn encode(values: &Self::Values, buffer: &mut Vec<u8>);
     /// Decodes a Heartbeat Request and returns its Recovery Time Stamp.
-    fn read_heartbeat(scratch: &mut Self::Scratch, octets: &[u8]) -> Option<u32>;
+    fn read_heartbeat(scratch: &mut Self::Scratch, bytes: &[u8]) -> Option<u32>;
     /// Builds the values of a heartbeat.
     fn heartbeat_values() -> Self::HeartbeatValues;
     /// Appends the bytes of a heartbeat.

@@ -9,7 +9,7 @@ mod strowger_codec;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use strowger_bench::{Case, CountingAllocator, Pick, Plan, Row, Sample, allocations};
+use strowger_bench::{Case, CountingAllocator, Estimate, Plan, Row, Sample, allocations};
 
 use crate::codec::Codec;
 use crate::rs_pfcp_codec::RsPfcp;
@@ -22,9 +22,9 @@ static ALLOCATOR: CountingAllocator = CountingAllocator;
 const SIZES: [usize; 4] = [1, 5, 10, 50];
 
 fn main() {
-    let plan = Plan::from_args(&["pfcp"], Pick::Least);
-    refuses_what_lacks_a_mandatory_element::<Strowger>();
-    refuses_what_lacks_a_mandatory_element::<RsPfcp>();
+    let plan = Plan::from_args(&["pfcp"], Estimate::Least);
+    assert_refuses_missing_mandatory_elements::<Strowger>();
+    assert_refuses_missing_mandatory_elements::<RsPfcp>();
     let mut cases = Vec::new();
     add::<Strowger>(&mut cases, &plan);
     add::<RsPfcp>(&mut cases, &plan);
@@ -33,16 +33,16 @@ fn main() {
 }
 
 /// Speed counts for nothing without checks: the same binary shows that the codecs make them.
-fn refuses_what_lacks_a_mandatory_element<C: Codec>() {
-    for octets in message::lacking_mandatory() {
+fn assert_refuses_missing_mandatory_elements<C: Codec>() {
+    for bytes in message::without_mandatory_elements() {
         assert!(
-            C::read(&mut C::Scratch::default(), &octets).is_none(),
-            "{} takes {octets:02x?}",
+            C::read(&mut C::Scratch::default(), &bytes).is_none(),
+            "{} takes {bytes:02x?}",
             C::NAME
         );
         assert!(
-            C::decode(&octets).is_none(),
-            "{} takes {octets:02x?}",
+            C::decode(&bytes).is_none(),
+            "{} takes {bytes:02x?}",
             C::NAME
         );
     }
@@ -53,10 +53,10 @@ fn add<C: Codec>(cases: &mut Vec<(usize, Case)>, plan: &Plan) {
     for n in SIZES {
         let variants = || {
             let one = |variant| {
-                let octets = message::establishment(n, variant);
-                (octets, message::checksum(n, variant))
+                let bytes = message::establishment(n, variant);
+                (bytes, message::checksum(n, variant))
             };
-            Variants::new((0..message::VARIANTS).map(one).collect())
+            MessageVariants::new((0..message::VARIANTS).map(one).collect())
         };
         let mut add = |kind: &str, mut work: Work| {
             let id = format!("{kind}_{n}");
@@ -67,13 +67,13 @@ fn add<C: Codec>(cases: &mut Vec<(usize, Case)>, plan: &Plan) {
             ));
             order += 1;
         };
-        add("decode_typed", reading::<C>(variants()));
-        add("decode_fresh", reading_afresh::<C>(variants()));
-        add("decode_owned", decoding::<C>(variants()));
-        let octets = message::establishment(n, 0);
-        add("encode", encoding(C::values(n), C::encode, octets));
+        add("decode_typed", read_work::<C>(variants()));
+        add("decode_fresh", read_with_new_scratch_work::<C>(variants()));
+        add("decode_owned", decode_work::<C>(variants()));
+        let bytes = message::establishment(n, 0);
+        add("encode", encode_work(C::values(n), C::encode, bytes));
     }
-    let octets = message::heartbeat();
+    let bytes = message::heartbeat();
     let mut add = |id: &str, mut work: Work| {
         count::<C>(plan, id, &mut work);
         cases.push((
@@ -82,10 +82,10 @@ fn add<C: Codec>(cases: &mut Vec<(usize, Case)>, plan: &Plan) {
         ));
         order += 1;
     };
-    add("decode_heartbeat", heartbeat_reading::<C>(octets.clone()));
+    add("decode_heartbeat", read_heartbeat_work::<C>(bytes.clone()));
     add(
         "encode_heartbeat",
-        encoding(C::heartbeat_values(), C::encode_heartbeat, octets),
+        encode_work(C::heartbeat_values(), C::encode_heartbeat, bytes),
     );
 }
 
@@ -132,12 +132,12 @@ fn timed(times: u64, mut work: impl FnMut()) -> Duration {
 
 /// Messages that differ in their numbers, in turn, each with its checksum, so that a codec gains
 /// nothing from having seen the same bytes before.
-struct Variants {
+struct MessageVariants {
     all: Vec<(Vec<u8>, u64)>,
     at: usize,
 }
 
-impl Variants {
+impl MessageVariants {
     fn new(all: Vec<(Vec<u8>, u64)>) -> Self {
         Self { all, at: 0 }
     }
@@ -153,7 +153,7 @@ impl Variants {
     }
 }
 
-fn reading<C: Codec>(mut variants: Variants) -> Work {
+fn read_work<C: Codec>(mut variants: MessageVariants) -> Work {
     let mut scratch = C::Scratch::default();
     Box::new(move |times| {
         let mut last = Some(variants.expected());
@@ -164,7 +164,7 @@ fn reading<C: Codec>(mut variants: Variants) -> Work {
     })
 }
 
-fn reading_afresh<C: Codec>(mut variants: Variants) -> Work {
+fn read_with_new_scratch_work<C: Codec>(mut variants: MessageVariants) -> Work {
     Box::new(move |times| {
         let mut last = Some(variants.expected());
         let time = timed(times, || {
@@ -176,7 +176,7 @@ fn reading_afresh<C: Codec>(mut variants: Variants) -> Work {
     })
 }
 
-fn decoding<C: Codec>(mut variants: Variants) -> Work {
+fn decode_work<C: Codec>(mut variants: MessageVariants) -> Work {
     Box::new(move |times| {
         let mut last = None;
         let time = timed(times, || last = black_box(C::decode(variants.next())));
@@ -189,7 +189,7 @@ fn decoding<C: Codec>(mut variants: Variants) -> Work {
     })
 }
 
-fn encoding<V: 'static>(values: V, encode: fn(&V, &mut Vec<u8>), expected: Vec<u8>) -> Work {
+fn encode_work<V: 'static>(values: V, encode: fn(&V, &mut Vec<u8>), expected: Vec<u8>) -> Work {
     let mut buffer = Vec::new();
     Box::new(move |times| {
         let time = timed(times, || {
@@ -202,12 +202,12 @@ fn encoding<V: 'static>(values: V, encode: fn(&V, &mut Vec<u8>), expected: Vec<u
     })
 }
 
-fn heartbeat_reading<C: Codec>(octets: Vec<u8>) -> Work {
+fn read_heartbeat_work<C: Codec>(bytes: Vec<u8>) -> Work {
     let mut scratch = C::Scratch::default();
     Box::new(move |times| {
         let mut last = Some(message::RECOVERY);
         let time = timed(times, || {
-            last = C::read_heartbeat(&mut scratch, black_box(&octets))
+            last = C::read_heartbeat(&mut scratch, black_box(&bytes))
         });
         assert_eq!(
             last,

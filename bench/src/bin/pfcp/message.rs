@@ -25,7 +25,7 @@ pub const ACTION: u8 = 4;
 
 /// The numbers of one pair of rules.
 #[derive(Debug, Clone, Copy)]
-pub struct Pair {
+pub struct RulePair {
     /// PDR ID.
     pub pdr: u16,
     /// Precedence of the PDR.
@@ -38,8 +38,8 @@ pub struct Pair {
 pub const VARIANTS: u32 = 16;
 
 /// Returns the pairs of rules of a message.
-pub fn pairs(count: usize, variant: u32) -> impl Iterator<Item = Pair> {
-    (1..=count as u32).map(move |n| Pair {
+pub fn pairs(count: usize, variant: u32) -> impl Iterator<Item = RulePair> {
+    (1..=count as u32).map(move |n| RulePair {
         pdr: (n + 100 * variant) as u16,
         precedence: 1000 + n + 77 * variant,
         far: 7 * n + 1013 * variant,
@@ -88,7 +88,7 @@ pub fn heartbeat() -> Vec<u8> {
 }
 
 /// Establishments that each lack one mandatory element, on every level.
-pub fn lacking_mandatory() -> Vec<Vec<u8>> {
+pub fn without_mandatory_elements() -> Vec<Vec<u8>> {
     let node = element(60, &[&[0], &NODE.octets()[..]].concat());
     let f_seid = element(
         57,
@@ -114,7 +114,7 @@ pub fn lacking_mandatory() -> Vec<Vec<u8>> {
     .collect()
 }
 
-fn pdr(pair: Pair, pdi: &[u8]) -> Vec<u8> {
+fn pdr(pair: RulePair, pdi: &[u8]) -> Vec<u8> {
     let id = element(56, &pair.pdr.to_be_bytes());
     let far = element(108, &pair.far.to_be_bytes());
     [
@@ -126,7 +126,7 @@ fn pdr(pair: Pair, pdi: &[u8]) -> Vec<u8> {
     .concat()
 }
 
-fn far(pair: Pair, action: &[u8]) -> Vec<u8> {
+fn far(pair: RulePair, action: &[u8]) -> Vec<u8> {
     [&element(108, &pair.far.to_be_bytes())[..], action].concat()
 }
 

@@ -24,7 +24,7 @@ use crate::message::{self, fold};
 pub struct RsPfcp;
 
 /// A message with its rules typed.
-pub struct Typed {
+pub struct TypedMessage {
     request: SessionEstablishmentRequest,
     pdrs: Vec<CreatePdr>,
     fars: Vec<CreateFar>,
@@ -36,12 +36,12 @@ const NTP_TO_UNIX: u64 = 2_208_988_800;
 impl Codec for RsPfcp {
     const NAME: &'static str = "rs-pfcp";
     type Scratch = ();
-    type Owned = Typed;
+    type Owned = TypedMessage;
     type Values = (Vec<CreatePdr>, Vec<CreateFar>);
     type HeartbeatValues = SystemTime;
 
-    fn read((): &mut (), octets: &[u8]) -> Option<u64> {
-        let request = SessionEstablishmentRequest::unmarshal(octets).ok()?;
+    fn read((): &mut (), bytes: &[u8]) -> Option<u64> {
+        let request = SessionEstablishmentRequest::unmarshal(bytes).ok()?;
         let mut sum = 0;
         for rule in &request.create_pdrs {
             sum = fold_pdr(sum, &CreatePdr::unmarshal(&rule.payload).ok()?);
@@ -52,20 +52,20 @@ impl Codec for RsPfcp {
         Some(sum)
     }
 
-    fn decode(octets: &[u8]) -> Option<Typed> {
-        let request = SessionEstablishmentRequest::unmarshal(octets).ok()?;
+    fn decode(bytes: &[u8]) -> Option<TypedMessage> {
+        let request = SessionEstablishmentRequest::unmarshal(bytes).ok()?;
         let pdr = |rule: &Ie| CreatePdr::unmarshal(&rule.payload).ok();
         let pdrs = request.create_pdrs.iter().map(pdr).collect::<Option<_>>()?;
         let far = |rule: &Ie| CreateFar::unmarshal(&rule.payload).ok();
         let fars = request.create_fars.iter().map(far).collect::<Option<_>>()?;
-        Some(Typed {
+        Some(TypedMessage {
             request,
             pdrs,
             fars,
         })
     }
 
-    fn fold(owned: &Typed) -> u64 {
+    fn fold(owned: &TypedMessage) -> u64 {
         assert_eq!(
             owned.request.create_pdrs.len(),
             owned.pdrs.len(),
@@ -79,13 +79,13 @@ impl Codec for RsPfcp {
 
     fn values(pairs: usize) -> Self::Values {
         let interface = || SourceInterface::new(SourceInterfaceValue::Core);
-        let pdr = |pair: message::Pair| {
+        let pdr = |pair: message::RulePair| {
             let precedence = Precedence::new(pair.precedence);
             let mut pdr = CreatePdr::new(PdrId::new(pair.pdr), precedence, Pdi::new(interface()));
             pdr.far_id = Some(FarId::new(pair.far));
             pdr
         };
-        let far = |pair: message::Pair| {
+        let far = |pair: message::RulePair| {
             CreateFar::new(FarId::new(pair.far), ApplyAction::new(message::ACTION))
         };
         (
@@ -105,8 +105,8 @@ impl Codec for RsPfcp {
             .marshal_into(buffer);
     }
 
-    fn read_heartbeat((): &mut (), octets: &[u8]) -> Option<u32> {
-        let request = HeartbeatRequest::unmarshal(octets).ok()?;
+    fn read_heartbeat((): &mut (), bytes: &[u8]) -> Option<u32> {
+        let request = HeartbeatRequest::unmarshal(bytes).ok()?;
         Some(request.recovery_time_stamp().ok()?.ntp_seconds())
     }
 

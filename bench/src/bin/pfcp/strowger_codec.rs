@@ -19,8 +19,8 @@ impl Codec for Strowger {
     type Values = Message;
     type HeartbeatValues = Message;
 
-    fn read(index: &mut Index, octets: &[u8]) -> Option<u64> {
-        let view = MessageView::decode(octets, index).ok()?;
+    fn read(index: &mut Index, bytes: &[u8]) -> Option<u64> {
+        let view = MessageView::decode(bytes, index).ok()?;
         validate(&view, Interfaces::N4).ok()?;
         let BodyView::SessionEstablishmentRequest(request) = view.body() else {
             return None;
@@ -39,8 +39,8 @@ impl Codec for Strowger {
         Some(sum)
     }
 
-    fn decode(octets: &[u8]) -> Option<Message> {
-        Message::decode(octets).ok()
+    fn decode(bytes: &[u8]) -> Option<Message> {
+        Message::decode(bytes).ok()
     }
 
     fn fold(owned: &Message) -> u64 {
@@ -64,12 +64,12 @@ impl Codec for Strowger {
     fn values(pairs: usize) -> Message {
         let node = IpAddr::V4(message::NODE);
         let f_seid = FSeid::new(Seid(message::cp_seid(0)), node);
-        let pdr = |pair: message::Pair| {
+        let pdr = |pair: message::RulePair| {
             CreatePdr::new(pair.pdr, Pdi::new(SourceInterface::CORE))
                 .precedence(pair.precedence)
                 .far_id(pair.far)
         };
-        let far = |pair: message::Pair| CreateFar::new(pair.far, ApplyAction::BUFF);
+        let far = |pair: message::RulePair| CreateFar::new(pair.far, ApplyAction::BUFF);
         let request = SessionEstablishmentRequest::new(NodeId::from(node), f_seid)
             .create_pdrs(message::pairs(pairs, 0).map(pdr))
             .create_fars(message::pairs(pairs, 0).map(far));
@@ -86,8 +86,8 @@ impl Codec for Strowger {
             .expect("the values make a message");
     }
 
-    fn read_heartbeat(index: &mut Index, octets: &[u8]) -> Option<u32> {
-        let view = MessageView::decode(octets, index).ok()?;
+    fn read_heartbeat(index: &mut Index, bytes: &[u8]) -> Option<u32> {
+        let view = MessageView::decode(bytes, index).ok()?;
         validate(&view, Interfaces::N4).ok()?;
         let BodyView::HeartbeatRequest(heartbeat) = view.body() else {
             return None;

@@ -14,9 +14,11 @@ use actix::{
 };
 use tokio::sync::oneshot;
 
-use crate::counter::{Counter, Failure, Toil, Token, Wiring};
-use crate::subject::{Room, Running, Seat, Seats, Subject, Supervised, questions};
-use crate::work::Work;
+use crate::counter::{Computation, Counter, Failure, Token, Wiring};
+use crate::subject::{
+    Capacity, Placement, Running, Subject, Supervised, WorkerHandles, ask_repeatedly,
+};
+use crate::work::Workload;
 
 /// The actix subject.
 #[derive(Debug, Clone)]
@@ -30,9 +32,9 @@ pub struct CounterActor {
 }
 
 impl CounterActor {
-    fn with_room(room: Room, cx: &mut Context<Self>) -> Self {
-        if room == Room::Bounded {
-            cx.set_mailbox_capacity(Room::BOUND);
+    fn with_capacity(capacity: Capacity, cx: &mut Context<Self>) -> Self {
+        if capacity == Capacity::Bounded {
+            cx.set_mailbox_capacity(Capacity::BOUND);
         }
         Self::default()
     }
@@ -63,9 +65,9 @@ struct Pass(Token);
 /// Tells all peers a number.
 struct Fan(u64);
 /// Runs a computation and asks for its result.
-struct Compute(Toil);
+struct Compute(Computation);
 /// Runs a computation, then sends itself the same message again.
-struct Churn(Toil);
+struct Churn(Computation);
 /// Asks its peer this number of times.
 struct Query(u64);
 /// Fails.
@@ -174,7 +176,7 @@ impl Handler<Query> for CounterActor {
 
     fn handle(&mut self, msg: Query, _cx: &mut Context<Self>) -> Self::Result {
         let peer = self.counter.peers()[0].clone();
-        let answer = async move { questions::<Actix>(&peer, msg.0).await };
+        let answer = async move { ask_repeatedly::<Actix>(&peer, msg.0).await };
         // Like the other subjects, the actor handles nothing else until the answer arrives.
         AtomicResponse::new(Box::pin(answer.into_actor(self)))
     }
@@ -211,7 +213,7 @@ impl Subject for Actix {
     type Ref = Addr<CounterActor>;
     type End = ();
 
-    fn start(_seats: Seats) -> Self {
+    fn start(_handles: WorkerHandles) -> Self {
         let (sender, arbiters) = mpsc::channel();
         std::thread::spawn(move || {
             let system = System::new();
@@ -228,30 +230,34 @@ impl Subject for Actix {
         Self(arbiters.recv().expect("actix starts two arbiters"))
     }
 
-    fn lacks(work: Work, room: Room) -> Option<&'static str> {
+    fn unsupported(work: Workload, capacity: Capacity) -> Option<&'static str> {
         let tells = matches!(
             work,
-            Work::Tell(_) | Work::AskBusy | Work::Hop | Work::RingHop | Work::FanOut(_)
+            Workload::Tell(_)
+                | Workload::AskBusy
+                | Workload::Hop
+                | Workload::RingHop
+                | Workload::FanOut(_)
         );
-        if room == Room::Bounded && tells {
+        if capacity == Capacity::Bounded && tells {
             return Some("a tell does not wait for room: `do_send` ignores the bound");
         }
-        (work == Work::Restart(Failure::Panic))
+        (work == Workload::Restart(Failure::Panic))
             .then_some("a panic ends the arbiter with its actors")
     }
 
-    fn run(&self, seat: Seat, task: impl Future<Output = ()> + Send + 'static) {
-        let at = match seat {
-            Seat::Here => 0,
-            Seat::There => 1,
-            Seat::Any(number) => number % 2,
+    fn run(&self, placement: Placement, task: impl Future<Output = ()> + Send + 'static) {
+        let at = match placement {
+            Placement::Here => 0,
+            Placement::There => 1,
+            Placement::Any(number) => number % 2,
         };
         assert!(self.0[at].spawn(task), "the arbiter runs");
     }
 
-    async fn spawn(&self, room: Room) -> Running<Self> {
+    async fn spawn(&self, capacity: Capacity) -> Running<Self> {
         Running {
-            actor: CounterActor::create(|cx| CounterActor::with_room(room, cx)),
+            actor: CounterActor::create(|cx| CounterActor::with_capacity(capacity, cx)),
             end: (),
         }
     }
@@ -272,12 +278,14 @@ impl Subject for Actix {
         to.do_send(Fan(value));
     }
 
-    async fn compute(to: &Self::Ref, toil: Toil) -> u64 {
-        to.send(Compute(toil)).await.expect("the actor answers")
+    async fn compute(to: &Self::Ref, computation: Computation) -> u64 {
+        to.send(Compute(computation))
+            .await
+            .expect("the actor answers")
     }
 
-    async fn churn(to: &Self::Ref, toil: Toil) {
-        to.do_send(Churn(toil));
+    async fn churn(to: &Self::Ref, computation: Computation) {
+        to.do_send(Churn(computation));
     }
 
     async fn query(to: &Self::Ref, count: u64) -> u64 {
@@ -294,9 +302,9 @@ impl Subject for Actix {
         ended.await.expect("the actor ends");
     }
 
-    async fn supervise(&self, room: Room) -> Supervised<Self> {
+    async fn supervise(&self, capacity: Capacity) -> Supervised<Self> {
         Supervised {
-            actor: Supervisor::start(move |cx| CounterActor::with_room(room, cx)),
+            actor: Supervisor::start(move |cx| CounterActor::with_capacity(capacity, cx)),
             successors: None,
             // The actor ends when its last address is dropped.
             end: Box::pin(std::future::ready(())),

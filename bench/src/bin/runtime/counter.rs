@@ -17,20 +17,20 @@ pub struct Wiring<R> {
     /// The receiver of the result.
     pub report: Option<oneshot::Sender<u64>>,
     /// The rendezvous that many counters report to, each after every `expected` additions.
-    pub finish: Option<Arc<Finish>>,
+    pub finish: Option<Arc<FinishLine>>,
     /// The time at which a counter that keeps itself busy stops.
     pub until: Option<Instant>,
 }
 
 /// A rendezvous of many actors that adds up their sums.
 #[derive(Debug, Default)]
-pub struct Finish {
+pub struct FinishLine {
     left: AtomicU64,
     sum: AtomicU64,
     open: Notify,
 }
 
-impl Finish {
+impl FinishLine {
     /// Sets the number of actors that have to arrive.
     pub fn expect(&self, actors: u64) {
         self.sum.store(0, Ordering::Relaxed);
@@ -115,9 +115,9 @@ impl<R> Counter<R> {
 
     /// Computes, and returns the peer to send the next computation to (the actor itself), or `None`
     /// once time is up or the counter has no peers.
-    pub fn churn(&mut self, toil: Toil) -> Option<&R> {
+    pub fn churn(&mut self, computation: Computation) -> Option<&R> {
         self.add(1);
-        toil.compute();
+        computation.compute();
         let over = self
             .wiring
             .until
@@ -165,11 +165,11 @@ pub struct Token {
 /// Work that keeps a processor busy for some time. It is pure arithmetic, so nothing else makes
 /// progress on that processor.
 #[derive(Debug, Clone, Copy)]
-pub struct Toil {
+pub struct Computation {
     steps: u64,
 }
 
-impl Toil {
+impl Computation {
     /// Returns the work that takes this time on an otherwise idle processor of this machine.
     pub fn lasting(time: Duration) -> Self {
         static STEPS_IN_A_MILLISECOND: OnceLock<f64> = OnceLock::new();
@@ -209,27 +209,27 @@ pub enum Failure {
 
 /// The error that a handler returns on request.
 #[derive(Debug, Clone, Copy)]
-pub struct Planted;
+pub struct InjectedFailure;
 
-impl Planted {
+impl InjectedFailure {
     /// The message of a seeded panic; the panic hook of this program does not print it.
     pub const PANIC: &'static str = "planted";
 }
 
-impl fmt::Display for Planted {
+impl fmt::Display for InjectedFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(Self::PANIC)
     }
 }
 
-impl std::error::Error for Planted {}
+impl std::error::Error for InjectedFailure {}
 
 impl Failure {
     /// Fails: returns the error, or panics.
-    pub fn strike(self) -> Planted {
+    pub fn fail(self) -> InjectedFailure {
         match self {
-            Self::Error => Planted,
-            Self::Panic => panic!("{}", Planted::PANIC),
+            Self::Error => InjectedFailure,
+            Self::Panic => panic!("{}", InjectedFailure::PANIC),
         }
     }
 }

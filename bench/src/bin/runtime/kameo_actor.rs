@@ -9,9 +9,11 @@ use kameo::error::Infallible;
 use kameo::mailbox::{self, MailboxReceiver, MailboxSender};
 use kameo::message::{Context, Message};
 
-use crate::counter::{Counter, Failure, Planted, Toil, Token, Wiring};
-use crate::subject::{Room, Running, Seat, Seats, Subject, Supervised, questions};
-use crate::work::Work;
+use crate::counter::{Computation, Counter, Failure, InjectedFailure, Token, Wiring};
+use crate::subject::{
+    Capacity, Placement, Running, Subject, Supervised, WorkerHandles, ask_repeatedly,
+};
+use crate::work::Workload;
 
 /// Sends in the caller's own future: an `async fn` around it would copy the message once more.
 macro_rules! send {
@@ -23,7 +25,7 @@ macro_rules! send {
 
 /// The kameo subject.
 #[derive(Debug, Clone)]
-pub struct Kameo(Seats);
+pub struct Kameo(WorkerHandles);
 
 /// The counter as a kameo actor.
 pub struct CounterActor(Counter<ActorRef<CounterActor>>);
@@ -58,9 +60,9 @@ pub struct Pass(Token);
 /// Tells all peers a number.
 pub struct Fan(u64);
 /// Runs a computation and asks for its result.
-pub struct Compute(Toil);
+pub struct Compute(Computation);
 /// Runs a computation, then sends itself the same message again.
-pub struct Churn(Toil);
+pub struct Churn(Computation);
 /// Asks its peer this number of times.
 pub struct Query(u64);
 /// Fails.
@@ -126,15 +128,15 @@ impl Message<Query> for CounterActor {
     type Reply = u64;
 
     async fn handle(&mut self, msg: Query, _cx: &mut Context<Self, u64>) -> u64 {
-        questions::<Kameo>(&self.0.peers()[0], msg.0).await
+        ask_repeatedly::<Kameo>(&self.0.peers()[0], msg.0).await
     }
 }
 
 impl Message<Fail> for CounterActor {
-    type Reply = Result<(), Planted>;
+    type Reply = Result<(), InjectedFailure>;
 
     async fn handle(&mut self, msg: Fail, _cx: &mut Context<Self, Self::Reply>) -> Self::Reply {
-        Err(msg.0.strike())
+        Err(msg.0.fail())
     }
 }
 
@@ -146,10 +148,10 @@ impl Message<Wire> for CounterActor {
     }
 }
 
-fn mailbox(room: Room) -> (MailboxSender<CounterActor>, MailboxReceiver<CounterActor>) {
-    match room {
-        Room::Unbounded => mailbox::unbounded(),
-        Room::Bounded => mailbox::bounded(Room::BOUND),
+fn mailbox(capacity: Capacity) -> (MailboxSender<CounterActor>, MailboxReceiver<CounterActor>) {
+    match capacity {
+        Capacity::Unbounded => mailbox::unbounded(),
+        Capacity::Bounded => mailbox::bounded(Capacity::BOUND),
     }
 }
 
@@ -158,21 +160,21 @@ impl Subject for Kameo {
     type Ref = ActorRef<CounterActor>;
     type End = ();
 
-    fn start(seats: Seats) -> Self {
-        Self(seats)
+    fn start(handles: WorkerHandles) -> Self {
+        Self(handles)
     }
 
-    fn lacks(_work: Work, _room: Room) -> Option<&'static str> {
+    fn unsupported(_work: Workload, _capacity: Capacity) -> Option<&'static str> {
         None
     }
 
-    fn run(&self, seat: Seat, task: impl Future<Output = ()> + Send + 'static) {
-        self.0.run(seat, task);
+    fn run(&self, placement: Placement, task: impl Future<Output = ()> + Send + 'static) {
+        self.0.run(placement, task);
     }
 
-    async fn spawn(&self, room: Room) -> Running<Self> {
+    async fn spawn(&self, capacity: Capacity) -> Running<Self> {
         Running {
-            actor: CounterActor::spawn_with_mailbox((), mailbox(room)),
+            actor: CounterActor::spawn_with_mailbox((), mailbox(capacity)),
             end: (),
         }
     }
@@ -193,13 +195,13 @@ impl Subject for Kameo {
         send!(to, Fan(value));
     }
 
-    async fn compute(to: &Self::Ref, toil: Toil) -> u64 {
-        let answer = to.ask(Compute(toil)).send().await;
+    async fn compute(to: &Self::Ref, computation: Computation) -> u64 {
+        let answer = to.ask(Compute(computation)).send().await;
         answer.expect("the actor answers")
     }
 
-    async fn churn(to: &Self::Ref, toil: Toil) {
-        send!(to, Churn(toil));
+    async fn churn(to: &Self::Ref, computation: Computation) {
+        send!(to, Churn(computation));
     }
 
     async fn query(to: &Self::Ref, count: u64) -> u64 {
@@ -217,11 +219,11 @@ impl Subject for Kameo {
         running.actor.wait_for_shutdown().await;
     }
 
-    async fn supervise(&self, room: Room) -> Supervised<Self> {
+    async fn supervise(&self, capacity: Capacity) -> Supervised<Self> {
         let parent = Parent::spawn(());
         let actor = CounterActor::supervise(&parent, ())
             .restart_limit(u32::MAX, Duration::from_millis(1))
-            .spawn_with_mailbox(mailbox(room))
+            .spawn_with_mailbox(mailbox(capacity))
             .await;
         Supervised {
             actor,

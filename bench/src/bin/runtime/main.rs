@@ -13,24 +13,25 @@ mod xtra_actor;
 
 use std::future::Future;
 
-use strowger_bench::{Case, CountingAllocator, Machine, Pick, Plan, workers};
+use strowger_bench::{Case, CountingAllocator, Estimate, Machine, Plan, workers};
 
-use crate::counter::Planted;
-use crate::subject::{Room, Seat, Seats, Subject};
-use crate::work::{Crowd, Neighbour, Quantile, Work};
+use crate::counter::InjectedFailure;
+use crate::subject::{Capacity, Placement, Subject, WorkerHandles};
+use crate::work::{CrowdFigure, Neighbour, Quantile, Workload};
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 fn main() {
-    let plan = Plan::from_args(&["runtime", "scale"], Pick::Median).on(Machine::measure());
-    be_silent_about_planted_panics();
+    let plan =
+        Plan::from_args(&["runtime", "scale"], Estimate::Median).with_machine(Machine::measure());
+    silence_injected_panics();
     let (both, one, other) = (workers(0, 2), workers(0, 1), workers(1, 1));
-    let together = Seats {
+    let together = WorkerHandles {
         here: both.handle().clone(),
         there: both.handle().clone(),
     };
-    let apart = Seats {
+    let apart = WorkerHandles {
         here: one.handle().clone(),
         there: other.handle().clone(),
     };
@@ -39,17 +40,17 @@ fn main() {
         return;
     }
     let (together, apart) = (Subjects::start(&together), Subjects::start(&apart));
-    for work in Work::ALL {
+    for work in Workload::ALL {
         let subjects = match work {
-            Work::AskOtherWorker => &apart,
+            Workload::AskOtherWorker => &apart,
             _ => &together,
         };
         plan.run(subjects.cases(work));
     }
-    plan.run(together.each(&Overrun));
+    plan.run(together.each(&TimeoutOverrunRow));
     for who in [Neighbour::Timer, Neighbour::Socket] {
         for busy in [1, 10] {
-            plan.run(together.each(&Late(who, busy)));
+            plan.run(together.each(&NeighbourDelayRow(who, busy)));
         }
     }
 }
@@ -60,32 +61,34 @@ const MILLION: usize = 1_000_000;
 /// Measures the rows that the plots are drawn from, and a million actors that live at once.
 fn scale(plan: &Plan, subjects: &Subjects) {
     // This runs first, while the process holds no memory left over from other cases.
-    plan.run(vec![Live(Crowd::Resident).case(&subjects.strowger)]);
+    plan.run(vec![
+        LiveActorsRow(CrowdFigure::Resident).case(&subjects.strowger),
+    ]);
     // The other subjects would need minutes, or gigabytes; their rows for a single actor tell how
     // much.
-    for figure in [Crowd::Heap, Crowd::Spawned] {
-        let row = Live(figure);
+    for figure in [CrowdFigure::Heap, CrowdFigure::Spawned] {
+        let row = LiveActorsRow(figure);
         plan.run(vec![
             row.case(&subjects.strowger),
             row.case(&subjects.tokio),
         ]);
     }
     for actors in work::ACTORS {
-        plan.run(subjects.each(&Throughput(actors)));
+        plan.run(subjects.each(&ThroughputRow(actors)));
     }
     for load in work::LOADS {
         for quantile in [Quantile::Half, Quantile::NinetyNine] {
-            plan.run(subjects.each(&Latency(load, quantile)));
+            plan.run(subjects.each(&LatencyRow(load, quantile)));
         }
     }
 }
 
 /// Silences seeded panics: the default hook writes to the terminal, which costs more than the
 /// restart that is measured.
-fn be_silent_about_planted_panics() {
+fn silence_injected_panics() {
     let default = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        if panic.payload_as_str() != Some(Planted::PANIC) {
+        if panic.payload_as_str() != Some(InjectedFailure::PANIC) {
             default(panic);
         }
     }));
@@ -102,29 +105,29 @@ struct Subjects {
 }
 
 impl Subjects {
-    fn start(seats: &Seats) -> Self {
+    fn start(handles: &WorkerHandles) -> Self {
         Self {
-            strowger: Subject::start(seats.clone()),
-            tokio: Subject::start(seats.clone()),
-            ractor: Subject::start(seats.clone()),
-            kameo: Subject::start(seats.clone()),
-            actix: Subject::start(seats.clone()),
-            xtra: Subject::start(seats.clone()),
+            strowger: Subject::start(handles.clone()),
+            tokio: Subject::start(handles.clone()),
+            ractor: Subject::start(handles.clone()),
+            kameo: Subject::start(handles.clone()),
+            actix: Subject::start(handles.clone()),
+            xtra: Subject::start(handles.clone()),
         }
     }
 
     /// The cases of a row, followed by those of its bounded form.
-    fn cases(&self, work: Work) -> Vec<Case> {
-        let unbounded = self.each(&Cell(work, Room::Unbounded, ""));
-        if work == Work::Scatter {
+    fn cases(&self, work: Workload) -> Vec<Case> {
+        let unbounded = self.each(&WorkloadRow(work, Capacity::Unbounded, ""));
+        if work == Workload::Scatter {
             // Eight messages at a time never reach the bound.
             return unbounded;
         }
-        let bounded = self.each(&Cell(work, Room::Bounded, "_bounded"));
+        let bounded = self.each(&WorkloadRow(work, Capacity::Bounded, "_bounded"));
         unbounded.into_iter().chain(bounded).collect()
     }
 
-    fn each(&self, row: &impl OfSubject) -> Vec<Case> {
+    fn each(&self, row: &impl MakesCase) -> Vec<Case> {
         vec![
             row.case(&self.strowger),
             row.case(&self.tokio),
@@ -137,24 +140,24 @@ impl Subjects {
 }
 
 /// A row that is not yet tied to a subject.
-trait OfSubject {
+trait MakesCase {
     fn case<S: Subject>(&self, subject: &S) -> Case;
 }
 
 /// A row of the table, with its mailbox and the suffix that this adds to the id.
-struct Cell(Work, Room, &'static str);
+struct WorkloadRow(Workload, Capacity, &'static str);
 
-impl OfSubject for Cell {
+impl MakesCase for WorkloadRow {
     fn case<S: Subject>(&self, subject: &S) -> Case {
-        let &Self(work, room, suffix) = self;
-        case(subject, work, room, &format!("{}{suffix}", work.id()))
+        let &Self(work, capacity, suffix) = self;
+        case(subject, work, capacity, &format!("{}{suffix}", work.id()))
     }
 }
 
 /// Message throughput to this number of actors.
-struct Throughput(usize);
+struct ThroughputRow(usize);
 
-impl OfSubject for Throughput {
+impl MakesCase for ThroughputRow {
     fn case<S: Subject>(&self, subject: &S) -> Case {
         let Self(actors) = *self;
         let id = format!("throughput/{actors}");
@@ -170,15 +173,15 @@ impl OfSubject for Throughput {
 }
 
 /// Actors that live at once, a million of them.
-struct Live(Crowd);
+struct LiveActorsRow(CrowdFigure);
 
-impl OfSubject for Live {
+impl MakesCase for LiveActorsRow {
     fn case<S: Subject>(&self, subject: &S) -> Case {
         let Self(figure) = *self;
         let (id, unit) = match figure {
-            Crowd::Spawned => ("live_spawned", "ns"),
-            Crowd::Heap => ("live_heap", "bytes"),
-            Crowd::Resident => ("live_resident", "bytes"),
+            CrowdFigure::Spawned => ("live_spawned", "ns"),
+            CrowdFigure::Heap => ("live_heap", "bytes"),
+            CrowdFigure::Resident => ("live_resident", "bytes"),
         };
         let id = format!("{id}/{MILLION}");
         let subject = subject.clone();
@@ -189,9 +192,9 @@ impl OfSubject for Live {
 }
 
 /// Latency of answers at this number of messages per second.
-struct Latency(u64, Quantile);
+struct LatencyRow(u64, Quantile);
 
-impl OfSubject for Latency {
+impl MakesCase for LatencyRow {
     fn case<S: Subject>(&self, subject: &S) -> Case {
         let Self(load, quantile) = *self;
         let name = match quantile {
@@ -199,7 +202,7 @@ impl OfSubject for Latency {
             Quantile::NinetyNine => "p99",
         };
         let id = format!("latency_{name}/{load}");
-        if let Some(reason) = S::lacks(Work::Tell(1), Room::Bounded) {
+        if let Some(reason) = S::unsupported(Workload::Tell(1), Capacity::Bounded) {
             return Case::lacking(id, S::NAME, "ns", reason);
         }
         let subject = subject.clone();
@@ -210,9 +213,9 @@ impl OfSubject for Latency {
 }
 
 /// Lateness of a time-out around asks.
-struct Overrun;
+struct TimeoutOverrunRow;
 
-impl OfSubject for Overrun {
+impl MakesCase for TimeoutOverrunRow {
     fn case<S: Subject>(&self, subject: &S) -> Case {
         let subject = subject.clone();
         Case::counted("timeout_overrun", S::NAME, "us", move || {
@@ -222,9 +225,9 @@ impl OfSubject for Overrun {
 }
 
 /// Lateness of a neighbour of this number of busy actors per worker.
-struct Late(Neighbour, usize);
+struct NeighbourDelayRow(Neighbour, usize);
 
-impl OfSubject for Late {
+impl MakesCase for NeighbourDelayRow {
     fn case<S: Subject>(&self, subject: &S) -> Case {
         let Self(who, busy) = *self;
         let name = match who {
@@ -238,18 +241,21 @@ impl OfSubject for Late {
     }
 }
 
-fn case<S: Subject>(subject: &S, work: Work, room: Room, id: &str) -> Case {
-    if let Some(reason) = S::lacks(work, room) {
+fn case<S: Subject>(subject: &S, work: Workload, capacity: Capacity, id: &str) -> Case {
+    if let Some(reason) = S::unsupported(work, capacity) {
         return Case::lacking(id, S::NAME, work.unit(), reason);
     }
     let subject = subject.clone();
-    if work == Work::HeapPerIdleActor {
+    if work == Workload::HeapPerIdleActor {
         return Case::counted(id, S::NAME, work.unit(), move || {
-            drive(&subject, work::heap_per_idle_actor(subject.clone(), room))
+            drive(
+                &subject,
+                work::heap_per_idle_actor(subject.clone(), capacity),
+            )
         });
     }
     Case::new(id, S::NAME, move |operations| {
-        drive(&subject, work.run(subject.clone(), room, operations))
+        drive(&subject, work.run(subject.clone(), capacity, operations))
     })
 }
 
@@ -258,7 +264,7 @@ fn drive<S: Subject, T: Send + 'static>(
     subject: &S,
     work: impl Future<Output = T> + Send + 'static,
 ) -> T {
-    let result = subject.task(Seat::Here, work);
+    let result = subject.task(Placement::Here, work);
     result
         .blocking_recv()
         .expect("the work ends without a panic")

@@ -6,13 +6,15 @@ use ractor::rpc::CallResult;
 use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
 use tokio::sync::mpsc;
 
-use crate::counter::{Counter, Failure, Toil, Token, Wiring};
-use crate::subject::{Room, Running, Seat, Seats, Subject, Supervised, questions};
-use crate::work::Work;
+use crate::counter::{Computation, Counter, Failure, Token, Wiring};
+use crate::subject::{
+    Capacity, Placement, Running, Subject, Supervised, WorkerHandles, ask_repeatedly,
+};
+use crate::work::Workload;
 
 /// The ractor subject; its mailboxes are unbounded.
 #[derive(Debug, Clone)]
-pub struct Ractor(Seats);
+pub struct Ractor(WorkerHandles);
 
 /// The messages of the actor.
 pub enum Msg {
@@ -20,8 +22,8 @@ pub enum Msg {
     Get(u64, RpcReplyPort<u64>),
     Pass(Token),
     Fan(u64),
-    Compute(Toil, RpcReplyPort<u64>),
-    Churn(Toil),
+    Compute(Computation, RpcReplyPort<u64>),
+    Churn(Computation),
     Query(u64, RpcReplyPort<u64>),
     Fail(Failure),
     Wire(Box<Wiring<ActorRef<Msg>>>),
@@ -63,18 +65,18 @@ impl Actor for CounterActor {
                     peer.send_message(Msg::Add(value))?;
                 }
             }
-            Msg::Compute(toil, reply) => {
-                let _ = reply.send(toil.compute());
+            Msg::Compute(computation, reply) => {
+                let _ = reply.send(computation.compute());
             }
-            Msg::Churn(toil) => {
-                if let Some(me) = counter.churn(toil) {
-                    me.send_message(Msg::Churn(toil))?;
+            Msg::Churn(computation) => {
+                if let Some(me) = counter.churn(computation) {
+                    me.send_message(Msg::Churn(computation))?;
                 }
             }
             Msg::Query(count, reply) => {
-                let _ = reply.send(questions::<Ractor>(&counter.peers()[0], count).await);
+                let _ = reply.send(ask_repeatedly::<Ractor>(&counter.peers()[0], count).await);
             }
-            Msg::Fail(failure) => return Err(failure.strike().into()),
+            Msg::Fail(failure) => return Err(failure.fail().into()),
             Msg::Wire(wiring) => counter.wire(*wiring),
         }
         Ok(())
@@ -129,19 +131,19 @@ impl Subject for Ractor {
     type Ref = ActorRef<Msg>;
     type End = ();
 
-    fn start(seats: Seats) -> Self {
-        Self(seats)
+    fn start(handles: WorkerHandles) -> Self {
+        Self(handles)
     }
 
-    fn lacks(_work: Work, room: Room) -> Option<&'static str> {
-        (room == Room::Bounded).then_some("its mailboxes have no bound")
+    fn unsupported(_work: Workload, capacity: Capacity) -> Option<&'static str> {
+        (capacity == Capacity::Bounded).then_some("its mailboxes have no bound")
     }
 
-    fn run(&self, seat: Seat, task: impl Future<Output = ()> + Send + 'static) {
-        self.0.run(seat, task);
+    fn run(&self, placement: Placement, task: impl Future<Output = ()> + Send + 'static) {
+        self.0.run(placement, task);
     }
 
-    async fn spawn(&self, _room: Room) -> Running<Self> {
+    async fn spawn(&self, _capacity: Capacity) -> Running<Self> {
         let started = Actor::spawn(None, CounterActor, ()).await;
         let (actor, _task) = started.expect("the actor starts");
         Running { actor, end: () }
@@ -163,12 +165,12 @@ impl Subject for Ractor {
         send(to, Msg::Fan(value));
     }
 
-    async fn compute(to: &ActorRef<Msg>, toil: Toil) -> u64 {
-        call(to, |reply| Msg::Compute(toil, reply)).await
+    async fn compute(to: &ActorRef<Msg>, computation: Computation) -> u64 {
+        call(to, |reply| Msg::Compute(computation, reply)).await
     }
 
-    async fn churn(to: &ActorRef<Msg>, toil: Toil) {
-        send(to, Msg::Churn(toil));
+    async fn churn(to: &ActorRef<Msg>, computation: Computation) {
+        send(to, Msg::Churn(computation));
     }
 
     async fn query(to: &ActorRef<Msg>, count: u64) -> u64 {
@@ -184,7 +186,7 @@ impl Subject for Ractor {
         stopped.expect("the actor stops");
     }
 
-    async fn supervise(&self, _room: Room) -> Supervised<Self> {
+    async fn supervise(&self, _capacity: Capacity) -> Supervised<Self> {
         let (sender, mut successors) = mpsc::unbounded_channel();
         let started = Actor::spawn(None, Watcher, sender).await;
         let (watcher, _task) = started.expect("the watcher starts");

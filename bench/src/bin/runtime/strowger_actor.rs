@@ -11,9 +11,11 @@ use strowger::{
     Strategy, Supervisor,
 };
 
-use crate::counter::{Counter, Failure, Planted, Toil, Token, Wiring};
-use crate::subject::{Room, Running, Seat, Seats, Subject, Supervised, questions};
-use crate::work::Work;
+use crate::counter::{Computation, Counter, Failure, InjectedFailure, Token, Wiring};
+use crate::subject::{
+    Capacity, Placement, Running, Subject, Supervised, WorkerHandles, ask_repeatedly,
+};
+use crate::work::Workload;
 
 /// Sends in the caller's own future: an `async fn` around it would copy the message once more.
 macro_rules! send {
@@ -26,7 +28,7 @@ macro_rules! send {
 #[derive(Clone)]
 pub struct Strowger {
     system: ActorSystem,
-    seats: Seats,
+    handles: WorkerHandles,
     spawned: Arc<AtomicU64>,
 }
 
@@ -43,8 +45,8 @@ pub enum Msg {
     Get(u64, Reply<u64>),
     Pass(Token),
     Fan(u64),
-    Compute(Toil, Reply<u64>),
-    Churn(Toil),
+    Compute(Computation, Reply<u64>),
+    Churn(Computation),
     Query(u64, Reply<u64>),
     Fail(Failure),
     Wire(Box<Wiring<ActorRef<Msg>>>),
@@ -65,7 +67,7 @@ impl Accepts<Ask<Get>> for Msg {
 }
 
 /// Asks for the result of a computation.
-struct Compute(Toil);
+struct Compute(Computation);
 
 impl Request for Compute {
     type Reply = u64;
@@ -90,24 +92,24 @@ impl Accepts<Ask<Query>> for Msg {
     }
 }
 
-struct CounterActor<const ROOM: usize>(Counter<ActorRef<Msg>>);
+struct CounterActor<const CAPACITY: usize>(Counter<ActorRef<Msg>>);
 
-impl<const ROOM: usize> Actor for CounterActor<ROOM> {
+impl<const CAPACITY: usize> Actor for CounterActor<CAPACITY> {
     type Msg = Msg;
     type Args = ();
-    type Error = Planted;
+    type Error = InjectedFailure;
 
-    const MAILBOX: MailboxSpec = if ROOM == 0 {
+    const MAILBOX: MailboxSpec = if CAPACITY == 0 {
         MailboxSpec::unbounded()
     } else {
-        MailboxSpec::bounded(ROOM)
+        MailboxSpec::bounded(CAPACITY)
     };
 
-    async fn pre_start((): (), _cx: &mut Context<Self>) -> Result<Self, Planted> {
+    async fn pre_start((): (), _cx: &mut Context<Self>) -> Result<Self, InjectedFailure> {
         Ok(Self(Counter::default()))
     }
 
-    async fn handle(&mut self, msg: Msg, _cx: &mut Context<Self>) -> Result<(), Planted> {
+    async fn handle(&mut self, msg: Msg, _cx: &mut Context<Self>) -> Result<(), InjectedFailure> {
         match msg {
             Msg::Add(value) => self.0.add(value),
             Msg::Get(value, reply) => reply.send(self.0.add_and_get(value)),
@@ -121,16 +123,16 @@ impl<const ROOM: usize> Actor for CounterActor<ROOM> {
                     send!(peer, Msg::Add(value));
                 }
             }
-            Msg::Compute(toil, reply) => reply.send(toil.compute()),
-            Msg::Churn(toil) => {
-                if let Some(me) = self.0.churn(toil) {
-                    send!(me, Msg::Churn(toil));
+            Msg::Compute(computation, reply) => reply.send(computation.compute()),
+            Msg::Churn(computation) => {
+                if let Some(me) = self.0.churn(computation) {
+                    send!(me, Msg::Churn(computation));
                 }
             }
             Msg::Query(count, reply) => {
-                reply.send(questions::<Strowger>(&self.0.peers()[0], count).await);
+                reply.send(ask_repeatedly::<Strowger>(&self.0.peers()[0], count).await);
             }
-            Msg::Fail(failure) => return Err(failure.strike()),
+            Msg::Fail(failure) => return Err(failure.fail()),
             Msg::Wire(wiring) => self.0.wire(*wiring),
         }
         Ok(())
@@ -142,33 +144,35 @@ impl Subject for Strowger {
     type Ref = ActorRef<Msg>;
     type End = ();
 
-    fn start(seats: Seats) -> Self {
-        let inside = seats.there.enter();
+    fn start(handles: WorkerHandles) -> Self {
+        let inside = handles.there.enter();
         let system = ActorSystem::new("bench").expect("panics unwind here");
         drop(inside);
         Self {
             system,
-            seats,
+            handles,
             spawned: Arc::default(),
         }
     }
 
-    fn lacks(_work: Work, _room: Room) -> Option<&'static str> {
+    fn unsupported(_work: Workload, _capacity: Capacity) -> Option<&'static str> {
         None
     }
 
-    fn run(&self, seat: Seat, task: impl Future<Output = ()> + Send + 'static) {
-        self.seats.run(seat, task);
+    fn run(&self, placement: Placement, task: impl Future<Output = ()> + Send + 'static) {
+        self.handles.run(placement, task);
     }
 
-    async fn spawn(&self, room: Room) -> Running<Self> {
+    async fn spawn(&self, capacity: Capacity) -> Running<Self> {
         let key = self.key();
-        let started = match room {
-            Room::Unbounded => self.system.spawn::<CounterActor<0>>(key, ()),
-            Room::Bounded => self.system.spawn::<CounterActor<{ Room::BOUND }>>(key, ()),
+        let started = match capacity {
+            Capacity::Unbounded => self.system.spawn::<CounterActor<0>>(key, ()),
+            Capacity::Bounded => self
+                .system
+                .spawn::<CounterActor<{ Capacity::BOUND }>>(key, ()),
         };
         Running {
-            actor: started.expect("the key is free"),
+            actor: started.expect("the key is unused"),
             end: (),
         }
     }
@@ -189,12 +193,14 @@ impl Subject for Strowger {
         send!(to, Msg::Fan(value));
     }
 
-    async fn compute(to: &ActorRef<Msg>, toil: Toil) -> u64 {
-        to.ask(Compute(toil)).await.expect("the actor answers")
+    async fn compute(to: &ActorRef<Msg>, computation: Computation) -> u64 {
+        to.ask(Compute(computation))
+            .await
+            .expect("the actor answers")
     }
 
-    async fn churn(to: &ActorRef<Msg>, toil: Toil) {
-        send!(to, Msg::Churn(toil));
+    async fn churn(to: &ActorRef<Msg>, computation: Computation) {
+        send!(to, Msg::Churn(computation));
     }
 
     async fn query(to: &ActorRef<Msg>, count: u64) -> u64 {
@@ -210,10 +216,10 @@ impl Subject for Strowger {
         running.actor.stopped().await;
     }
 
-    async fn supervise(&self, room: Room) -> Supervised<Self> {
-        let child = match room {
-            Room::Unbounded => ChildSpec::new::<CounterActor<0>>("counter", ()),
-            Room::Bounded => ChildSpec::new::<CounterActor<{ Room::BOUND }>>("counter", ()),
+    async fn supervise(&self, capacity: Capacity) -> Supervised<Self> {
+        let child = match capacity {
+            Capacity::Unbounded => ChildSpec::new::<CounterActor<0>>("counter", ()),
+            Capacity::Bounded => ChildSpec::new::<CounterActor<{ Capacity::BOUND }>>("counter", ()),
         };
         let spec = Supervisor::new(Strategy::OneForOne)
             .intensity(u32::MAX, Duration::from_millis(1))

@@ -6,26 +6,26 @@ use std::pin::Pin;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::counter::{Failure, Toil, Token, Wiring};
-use crate::work::Work;
+use crate::counter::{Computation, Failure, Token, Wiring};
+use crate::work::Workload;
 
 /// The capacity of a mailbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Room {
+pub enum Capacity {
     /// Unbounded.
     Unbounded,
     /// Bounded at [`Room::BOUND`] messages; a teller waits until there is room.
     Bounded,
 }
 
-impl Room {
+impl Capacity {
     /// The capacity of a bounded mailbox.
     pub const BOUND: usize = 1024;
 }
 
 /// The place where a task runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Seat {
+pub enum Placement {
     /// On the worker of the driver.
     Here,
     /// On another worker than the driver, if the workers are separate runtimes.
@@ -37,19 +37,19 @@ pub enum Seat {
 /// The two workers: either of one runtime, which share the run queue, or of two runtimes, which
 /// share nothing.
 #[derive(Debug, Clone)]
-pub struct Seats {
+pub struct WorkerHandles {
     /// The runtime of the driver.
     pub here: Handle,
     /// The runtime of actors that belong on another worker.
     pub there: Handle,
 }
 
-impl Seats {
+impl WorkerHandles {
     /// Runs a task.
-    pub fn run(&self, seat: Seat, task: impl Future<Output = ()> + Send + 'static) {
-        let runtime = match seat {
-            Seat::Here | Seat::Any(_) => &self.here,
-            Seat::There => &self.there,
+    pub fn run(&self, placement: Placement, task: impl Future<Output = ()> + Send + 'static) {
+        let runtime = match placement {
+            Placement::Here | Placement::Any(_) => &self.here,
+            Placement::There => &self.there,
         };
         runtime.spawn(task);
     }
@@ -83,14 +83,14 @@ pub trait Subject: Clone + Send + Sync + 'static {
     type End: Send + Sync + 'static;
 
     /// Starts the environment that actors need.
-    fn start(seats: Seats) -> Self;
+    fn start(handles: WorkerHandles) -> Self;
     /// Returns the reason why this subject cannot do the work, if it cannot.
-    fn lacks(work: Work, room: Room) -> Option<&'static str>;
+    fn unsupported(work: Workload, capacity: Capacity) -> Option<&'static str>;
     /// Runs a task of the driver.
-    fn run(&self, seat: Seat, task: impl Future<Output = ()> + Send + 'static);
+    fn run(&self, placement: Placement, task: impl Future<Output = ()> + Send + 'static);
 
     /// Starts a counter.
-    fn spawn(&self, room: Room) -> impl Future<Output = Running<Self>> + Send;
+    fn spawn(&self, capacity: Capacity) -> impl Future<Output = Running<Self>> + Send;
     /// Calls `Counter::add` without waiting for it.
     fn tell(to: &Self::Ref, value: u64) -> impl Future<Output = ()> + Send;
     /// Calls `Counter::add_and_get` and waits for the answer.
@@ -100,10 +100,10 @@ pub trait Subject: Clone + Send + Sync + 'static {
     /// Makes a counter tell the number to all its peers.
     fn fan(to: &Self::Ref, value: u64) -> impl Future<Output = ()> + Send;
     /// Makes a counter compute, and waits for the result.
-    fn compute(to: &Self::Ref, toil: Toil) -> impl Future<Output = u64> + Send;
+    fn compute(to: &Self::Ref, computation: Computation) -> impl Future<Output = u64> + Send;
     /// Calls `Counter::churn` without waiting for it; the counter then sends itself the same
     /// message again.
-    fn churn(to: &Self::Ref, toil: Toil) -> impl Future<Output = ()> + Send;
+    fn churn(to: &Self::Ref, computation: Computation) -> impl Future<Output = ()> + Send;
     /// Makes a counter ask its first peer, one ask at a time, with [`questions`]; waits for all
     /// answers and returns the last one.
     fn query(to: &Self::Ref, count: u64) -> impl Future<Output = u64> + Send;
@@ -113,18 +113,18 @@ pub trait Subject: Clone + Send + Sync + 'static {
     fn stop(&self, running: Running<Self>) -> impl Future<Output = ()> + Send;
 
     /// Starts a counter that is restarted whenever it fails.
-    fn supervise(&self, room: Room) -> impl Future<Output = Supervised<Self>> + Send;
+    fn supervise(&self, capacity: Capacity) -> impl Future<Output = Supervised<Self>> + Send;
     /// Makes a counter fail, without waiting for it.
     fn fail(to: &Self::Ref, failure: Failure) -> impl Future<Output = ()> + Send;
 
     /// Runs a task and returns a receiver for its result.
     fn task<T: Send + 'static>(
         &self,
-        seat: Seat,
+        placement: Placement,
         task: impl Future<Output = T> + Send + 'static,
     ) -> oneshot::Receiver<T> {
         let (done, result) = oneshot::channel();
-        self.run(seat, async move {
+        self.run(placement, async move {
             // The caller may have given up waiting.
             let _ = done.send(task.await);
         });
@@ -133,7 +133,7 @@ pub trait Subject: Clone + Send + Sync + 'static {
 }
 
 /// Asks a counter that starts at zero, one ask at a time; checks every answer.
-pub async fn questions<S: Subject>(actor: &S::Ref, count: u64) -> u64 {
+pub async fn ask_repeatedly<S: Subject>(actor: &S::Ref, count: u64) -> u64 {
     let mut sum = 0;
     for value in 0..count {
         sum += value;

@@ -6,13 +6,15 @@ use std::sync::Arc;
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use crate::counter::{Counter, Failure, Planted, Toil, Token, Wiring};
-use crate::subject::{Room, Running, Seat, Seats, Subject, Supervised, questions};
-use crate::work::Work;
+use crate::counter::{Computation, Counter, Failure, InjectedFailure, Token, Wiring};
+use crate::subject::{
+    Capacity, Placement, Running, Subject, Supervised, WorkerHandles, ask_repeatedly,
+};
+use crate::work::Workload;
 
 /// The tokio subject: tasks and channels by hand.
 #[derive(Debug, Clone)]
-pub struct Tokio(Seats);
+pub struct Tokio(WorkerHandles);
 
 /// The sending half of a channel.
 #[derive(Clone)]
@@ -27,8 +29,8 @@ pub enum Msg {
     Get(u64, oneshot::Sender<u64>),
     Pass(Token),
     Fan(u64),
-    Compute(Toil, oneshot::Sender<u64>),
-    Churn(Toil),
+    Compute(Computation, oneshot::Sender<u64>),
+    Churn(Computation),
     Query(u64, oneshot::Sender<u64>),
     Fail(Failure),
     Wire(Box<Wiring<Sender>>),
@@ -62,7 +64,7 @@ impl Receive for mpsc::Receiver<Msg> {
     }
 }
 
-async fn handle(counter: &mut Counter<Sender>, msg: Msg) -> Result<(), Planted> {
+async fn handle(counter: &mut Counter<Sender>, msg: Msg) -> Result<(), InjectedFailure> {
     match msg {
         Msg::Add(value) => counter.add(value),
         Msg::Get(value, reply) => {
@@ -78,25 +80,25 @@ async fn handle(counter: &mut Counter<Sender>, msg: Msg) -> Result<(), Planted> 
                 send!(peer, Msg::Add(value));
             }
         }
-        Msg::Compute(toil, reply) => {
-            let _ = reply.send(toil.compute());
+        Msg::Compute(computation, reply) => {
+            let _ = reply.send(computation.compute());
         }
-        Msg::Churn(toil) => {
-            if let Some(me) = counter.churn(toil) {
-                send!(me, Msg::Churn(toil));
+        Msg::Churn(computation) => {
+            if let Some(me) = counter.churn(computation) {
+                send!(me, Msg::Churn(computation));
             }
         }
         Msg::Query(count, reply) => {
-            let _ = reply.send(questions::<Tokio>(&counter.peers()[0], count).await);
+            let _ = reply.send(ask_repeatedly::<Tokio>(&counter.peers()[0], count).await);
         }
-        Msg::Fail(failure) => return Err(failure.strike()),
+        Msg::Fail(failure) => return Err(failure.fail()),
         Msg::Wire(wiring) => counter.wire(*wiring),
     }
     Ok(())
 }
 
 /// Counts until the last sender is dropped.
-async fn count(receiver: &mut impl Receive) -> Result<(), Planted> {
+async fn count(receiver: &mut impl Receive) -> Result<(), InjectedFailure> {
     let mut counter = Counter::default();
     while let Some(msg) = receiver.next().await {
         handle(&mut counter, msg).await?;
@@ -126,14 +128,14 @@ fn supervise(receiver: impl Receive) -> JoinHandle<()> {
 
 /// Creates a channel, and a task for its receiving half by calling `start`.
 macro_rules! channel {
-    ($room:expr, $start:ident) => {
-        match $room {
-            Room::Unbounded => {
+    ($capacity:expr, $start:ident) => {
+        match $capacity {
+            Capacity::Unbounded => {
                 let (sender, receiver) = mpsc::unbounded_channel();
                 (Sender::Unbounded(sender), $start(receiver))
             }
-            Room::Bounded => {
-                let (sender, receiver) = mpsc::channel(Room::BOUND);
+            Capacity::Bounded => {
+                let (sender, receiver) = mpsc::channel(Capacity::BOUND);
                 (Sender::Bounded(sender), $start(receiver))
             }
         }
@@ -145,20 +147,20 @@ impl Subject for Tokio {
     type Ref = Sender;
     type End = JoinHandle<()>;
 
-    fn start(seats: Seats) -> Self {
-        Self(seats)
+    fn start(handles: WorkerHandles) -> Self {
+        Self(handles)
     }
 
-    fn lacks(_work: Work, _room: Room) -> Option<&'static str> {
+    fn unsupported(_work: Workload, _capacity: Capacity) -> Option<&'static str> {
         None
     }
 
-    fn run(&self, seat: Seat, task: impl Future<Output = ()> + Send + 'static) {
-        self.0.run(seat, task);
+    fn run(&self, placement: Placement, task: impl Future<Output = ()> + Send + 'static) {
+        self.0.run(placement, task);
     }
 
-    async fn spawn(&self, room: Room) -> Running<Self> {
-        let (actor, end) = channel!(room, spawn);
+    async fn spawn(&self, capacity: Capacity) -> Running<Self> {
+        let (actor, end) = channel!(capacity, spawn);
         Running { actor, end }
     }
 
@@ -180,14 +182,14 @@ impl Subject for Tokio {
         send!(to, Msg::Fan(value));
     }
 
-    async fn compute(to: &Sender, toil: Toil) -> u64 {
+    async fn compute(to: &Sender, computation: Computation) -> u64 {
         let (reply, answer) = oneshot::channel();
-        send!(to, Msg::Compute(toil, reply));
+        send!(to, Msg::Compute(computation, reply));
         answer.await.expect("the task answers")
     }
 
-    async fn churn(to: &Sender, toil: Toil) {
-        send!(to, Msg::Churn(toil));
+    async fn churn(to: &Sender, computation: Computation) {
+        send!(to, Msg::Churn(computation));
     }
 
     async fn query(to: &Sender, count: u64) -> u64 {
@@ -206,8 +208,8 @@ impl Subject for Tokio {
         running.end.await.expect("the task ends");
     }
 
-    async fn supervise(&self, room: Room) -> Supervised<Self> {
-        let (actor, end) = channel!(room, supervise);
+    async fn supervise(&self, capacity: Capacity) -> Supervised<Self> {
+        let (actor, end) = channel!(capacity, supervise);
         Supervised {
             actor,
             successors: None,

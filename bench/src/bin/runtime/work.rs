@@ -11,15 +11,15 @@ mod tell;
 use strowger_bench::Sample;
 
 use crate::counter::Failure;
-use crate::subject::{Room, Subject};
+use crate::subject::{Capacity, Subject};
 
 pub use crowding::{Neighbour, neighbour, timeout_overrun};
 pub use life::heap_per_idle_actor;
-pub use scale::{ACTORS, Crowd, LOADS, Quantile, crowd, latency, throughput};
+pub use scale::{ACTORS, CrowdFigure, LOADS, Quantile, crowd, latency, throughput};
 
 /// A row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Work {
+pub enum Workload {
     /// This number of tasks tell numbers to one actor.
     Tell(u64),
     /// One task asks, one ask at a time.
@@ -48,7 +48,7 @@ pub enum Work {
     HeapPerIdleActor,
 }
 
-impl Work {
+impl Workload {
     /// All rows, in the order of the table.
     pub const ALL: [Self; 16] = [
         Self::Tell(1),
@@ -100,20 +100,22 @@ impl Work {
     }
 
     /// Does about the requested number of operations.
-    pub async fn run<S: Subject>(self, subject: S, room: Room, operations: u64) -> Sample {
+    pub async fn run<S: Subject>(self, subject: S, capacity: Capacity, operations: u64) -> Sample {
         match self {
-            Self::Tell(tellers) => tell::tell(subject, room, tellers, operations).await,
-            Self::Ask => ask::ask(subject, room, operations).await,
-            Self::AskBusy => ask::ask_busy(subject, room, operations).await,
-            Self::AskFromActor => ask::ask_from_actor(subject, room, operations).await,
-            Self::AskOtherWorker => ask::ask_there(subject, room, operations).await,
-            Self::Scatter => scatter::scatter(subject, room, operations).await,
-            Self::Hop => pass::ring(subject, room, 2, operations).await,
-            Self::RingHop => pass::ring(subject, room, 1000, operations).await,
-            Self::FanOut(leaves) => pass::fan_out(subject, room, leaves, operations).await,
-            Self::SpawnUntilAnswered => life::spawn_until_answered(subject, room, operations).await,
-            Self::SpawnAndStop => life::spawn_and_stop(subject, room, operations).await,
-            Self::Restart(failure) => life::restart(subject, room, failure, operations).await,
+            Self::Tell(tellers) => tell::tell(subject, capacity, tellers, operations).await,
+            Self::Ask => ask::ask(subject, capacity, operations).await,
+            Self::AskBusy => ask::ask_busy(subject, capacity, operations).await,
+            Self::AskFromActor => ask::ask_from_actor(subject, capacity, operations).await,
+            Self::AskOtherWorker => ask::ask_there(subject, capacity, operations).await,
+            Self::Scatter => scatter::scatter(subject, capacity, operations).await,
+            Self::Hop => pass::ring(subject, capacity, 2, operations).await,
+            Self::RingHop => pass::ring(subject, capacity, 1000, operations).await,
+            Self::FanOut(leaves) => pass::fan_out(subject, capacity, leaves, operations).await,
+            Self::SpawnUntilAnswered => {
+                life::spawn_until_answered(subject, capacity, operations).await
+            }
+            Self::SpawnAndStop => life::spawn_and_stop(subject, capacity, operations).await,
+            Self::Restart(failure) => life::restart(subject, capacity, failure, operations).await,
             Self::HeapPerIdleActor => unreachable!("it is counted, not timed"),
         }
     }

@@ -5,9 +5,11 @@ use std::future::Future;
 use tokio::task::JoinHandle;
 use xtra::{Actor, Address, Context, Handler, Mailbox};
 
-use crate::counter::{Counter, Failure, Toil, Token, Wiring};
-use crate::subject::{Room, Running, Seat, Seats, Subject, Supervised, questions};
-use crate::work::Work;
+use crate::counter::{Computation, Counter, Failure, Token, Wiring};
+use crate::subject::{
+    Capacity, Placement, Running, Subject, Supervised, WorkerHandles, ask_repeatedly,
+};
+use crate::work::Workload;
 
 /// Sends in the caller's own future: an `async fn` around it would copy the message once more.
 macro_rules! send {
@@ -21,7 +23,7 @@ macro_rules! send {
 
 /// The xtra subject.
 #[derive(Debug, Clone)]
-pub struct Xtra(Seats);
+pub struct Xtra(WorkerHandles);
 
 /// The counter as an xtra actor.
 pub struct CounterActor(Counter<Address<CounterActor>>);
@@ -41,9 +43,9 @@ struct Pass(Token);
 /// Tells all peers a number.
 struct Fan(u64);
 /// Runs a computation and asks for its result.
-struct Compute(Toil);
+struct Compute(Computation);
 /// Runs a computation, then sends itself the same message again.
-struct Churn(Toil);
+struct Churn(Computation);
 /// Asks its peer this number of times.
 struct Query(u64);
 /// Resets the counter and sets its wiring.
@@ -107,7 +109,7 @@ impl Handler<Query> for CounterActor {
     type Return = u64;
 
     async fn handle(&mut self, msg: Query, _cx: &mut Context<Self>) -> u64 {
-        questions::<Xtra>(&self.0.peers()[0], msg.0).await
+        ask_repeatedly::<Xtra>(&self.0.peers()[0], msg.0).await
     }
 }
 
@@ -124,22 +126,22 @@ impl Subject for Xtra {
     type Ref = Address<CounterActor>;
     type End = JoinHandle<()>;
 
-    fn start(seats: Seats) -> Self {
-        Self(seats)
+    fn start(handles: WorkerHandles) -> Self {
+        Self(handles)
     }
 
-    fn lacks(work: Work, _room: Room) -> Option<&'static str> {
-        matches!(work, Work::Restart(_)).then_some("it has no supervision")
+    fn unsupported(work: Workload, _capacity: Capacity) -> Option<&'static str> {
+        matches!(work, Workload::Restart(_)).then_some("it has no supervision")
     }
 
-    fn run(&self, seat: Seat, task: impl Future<Output = ()> + Send + 'static) {
-        self.0.run(seat, task);
+    fn run(&self, placement: Placement, task: impl Future<Output = ()> + Send + 'static) {
+        self.0.run(placement, task);
     }
 
-    async fn spawn(&self, room: Room) -> Running<Self> {
-        let (actor, mailbox) = match room {
-            Room::Unbounded => Mailbox::unbounded(),
-            Room::Bounded => Mailbox::bounded(Room::BOUND),
+    async fn spawn(&self, capacity: Capacity) -> Running<Self> {
+        let (actor, mailbox) = match capacity {
+            Capacity::Unbounded => Mailbox::unbounded(),
+            Capacity::Bounded => Mailbox::bounded(Capacity::BOUND),
         };
         let counter = CounterActor(Counter::default());
         Running {
@@ -164,12 +166,14 @@ impl Subject for Xtra {
         send!(to, Fan(value));
     }
 
-    async fn compute(to: &Self::Ref, toil: Toil) -> u64 {
-        to.send(Compute(toil)).await.expect("the actor answers")
+    async fn compute(to: &Self::Ref, computation: Computation) -> u64 {
+        to.send(Compute(computation))
+            .await
+            .expect("the actor answers")
     }
 
-    async fn churn(to: &Self::Ref, toil: Toil) {
-        send!(to, Churn(toil));
+    async fn churn(to: &Self::Ref, computation: Computation) {
+        send!(to, Churn(computation));
     }
 
     async fn query(to: &Self::Ref, count: u64) -> u64 {
@@ -186,7 +190,7 @@ impl Subject for Xtra {
         running.end.await.expect("the actor ends");
     }
 
-    async fn supervise(&self, _room: Room) -> Supervised<Self> {
+    async fn supervise(&self, _capacity: Capacity) -> Supervised<Self> {
         unreachable!("`lacks` says so")
     }
 

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use strowger_bench::Sample;
 
 use crate::counter::Wiring;
-use crate::subject::{Room, Seat, Subject, questions};
+use crate::subject::{Capacity, Placement, Subject, ask_repeatedly};
 
 /// One task asks one actor that has nothing else to do.
-pub async fn ask<S: Subject>(subject: S, room: Room, operations: u64) -> Sample {
-    let running = subject.spawn(room).await;
+pub async fn ask<S: Subject>(subject: S, capacity: Capacity, operations: u64) -> Sample {
+    let running = subject.spawn(capacity).await;
     assert_eq!(S::ask(&running.actor, 0).await, 0, "a new counter is empty");
-    let time = timed_questions::<S>(&running.actor, operations).await;
+    let time = time_asks::<S>(&running.actor, operations).await;
     subject.stop(running).await;
     Sample {
         time,
@@ -23,17 +23,17 @@ pub async fn ask<S: Subject>(subject: S, room: Room, operations: u64) -> Sample 
 }
 
 /// The actor runs on another worker, which shares no queue with the worker of the asking task.
-pub async fn ask_there<S: Subject>(subject: S, room: Room, operations: u64) -> Sample {
+pub async fn ask_there<S: Subject>(subject: S, capacity: Capacity, operations: u64) -> Sample {
     let there = subject.clone();
-    let spawned = subject.task(Seat::There, async move {
-        let running = there.spawn(room).await;
+    let spawned = subject.task(Placement::There, async move {
+        let running = there.spawn(capacity).await;
         assert_eq!(S::ask(&running.actor, 0).await, 0, "a new counter is empty");
         running
     });
     let running = spawned.await.expect("the counter starts");
-    let time = timed_questions::<S>(&running.actor, operations).await;
+    let time = time_asks::<S>(&running.actor, operations).await;
     let there = subject.clone();
-    let stopped = subject.task(Seat::There, async move { there.stop(running).await });
+    let stopped = subject.task(Placement::There, async move { there.stop(running).await });
     stopped.await.expect("the counter stops");
     Sample {
         time,
@@ -42,17 +42,17 @@ pub async fn ask_there<S: Subject>(subject: S, room: Room, operations: u64) -> S
     }
 }
 
-async fn timed_questions<S: Subject>(actor: &S::Ref, operations: u64) -> Duration {
+async fn time_asks<S: Subject>(actor: &S::Ref, operations: u64) -> Duration {
     let start = Instant::now();
-    questions::<S>(actor, operations).await;
+    ask_repeatedly::<S>(actor, operations).await;
     start.elapsed()
 }
 
 /// An actor asks another, one ask at a time, while it handles a single message; in the hand-written
 /// subject, a task asks a task.
-pub async fn ask_from_actor<S: Subject>(subject: S, room: Room, operations: u64) -> Sample {
-    let asked = subject.spawn(room).await;
-    let asking = subject.spawn(room).await;
+pub async fn ask_from_actor<S: Subject>(subject: S, capacity: Capacity, operations: u64) -> Sample {
+    let asked = subject.spawn(capacity).await;
+    let asking = subject.spawn(capacity).await;
     let wiring = Wiring {
         peers: vec![asked.actor.clone()],
         ..Wiring::default()
@@ -79,13 +79,13 @@ pub async fn ask_from_actor<S: Subject>(subject: S, room: Room, operations: u64)
 
 /// Another task tells the same actor all the time: sixteen numbers, then sixteen more once those
 /// are handled.
-pub async fn ask_busy<S: Subject>(subject: S, room: Room, operations: u64) -> Sample {
+pub async fn ask_busy<S: Subject>(subject: S, capacity: Capacity, operations: u64) -> Sample {
     const BURST: u64 = 16;
-    let running = subject.spawn(room).await;
+    let running = subject.spawn(capacity).await;
     assert_eq!(S::ask(&running.actor, 0).await, 0, "a new counter is empty");
     let enough = Arc::new(AtomicBool::new(false));
     let (actor, stop) = (running.actor.clone(), Arc::clone(&enough));
-    let told = subject.task(Seat::Any(1), async move {
+    let told = subject.task(Placement::Any(1), async move {
         let mut told = 0;
         while !stop.load(Ordering::Relaxed) {
             for _ in 0..BURST {

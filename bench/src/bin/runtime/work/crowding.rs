@@ -8,25 +8,25 @@ use std::time::{Duration, Instant};
 use strowger_bench::Counted;
 use tokio::time::{sleep_until, timeout};
 
-use crate::counter::{Toil, Wiring};
-use crate::subject::{Room, Running, Seat, Subject};
+use crate::counter::{Computation, Wiring};
+use crate::subject::{Capacity, Placement, Running, Subject};
 
 /// A task asks an actor that computes for 10 us, again and again, within a time-out of 20 ms. The
 /// figure is how much later than that the task ends, in microseconds; the median of three runs.
 pub async fn timeout_overrun<S: Subject>(subject: S) -> Counted {
     const LIMIT: Duration = Duration::from_millis(20);
     // A task that never checks its time-out still ends at this point.
-    const PATIENCE: Duration = Duration::from_secs(2);
-    let toil = Toil::lasting(Duration::from_micros(10));
-    let expected = toil.compute();
-    let running = subject.spawn(Room::Unbounded).await;
+    const GIVE_UP_AFTER: Duration = Duration::from_secs(2);
+    let computation = Computation::lasting(Duration::from_micros(10));
+    let expected = computation.compute();
+    let running = subject.spawn(Capacity::Unbounded).await;
     let mut overruns = Vec::new();
     let mut answers = 0;
     for _ in 0..3 {
         let start = Instant::now();
         let asking = async {
-            while start.elapsed() < PATIENCE {
-                let answer = S::compute(&running.actor, toil).await;
+            while start.elapsed() < GIVE_UP_AFTER {
+                let answer = S::compute(&running.actor, computation).await;
                 assert_eq!(answer, expected, "it computed");
                 answers += 1;
             }
@@ -57,18 +57,18 @@ pub enum Neighbour {
 /// themselves the next one. The figure is the 99th percentile of how late a neighbour on the same
 /// runtime runs, in microseconds.
 pub async fn neighbour<S: Subject>(subject: S, busy: usize, who: Neighbour) -> Counted {
-    const FOR: Duration = Duration::from_millis(300);
+    const BUSY_TIME: Duration = Duration::from_millis(300);
     // Actors that starve everything else end by themselves after this time.
-    const AT_MOST: Duration = Duration::from_secs(1);
-    let until = Instant::now() + AT_MOST;
-    let toil = Toil::lasting(Duration::from_micros(100));
+    const MAX_BUSY_TIME: Duration = Duration::from_secs(1);
+    let until = Instant::now() + MAX_BUSY_TIME;
+    let computation = Computation::lasting(Duration::from_micros(100));
     let mut all = Vec::with_capacity(2 * busy);
     for number in 0..2 * busy {
-        all.push(begin(&subject, number, toil, until).await);
+        all.push(begin(&subject, number, computation, until).await);
     }
     let mut late = match who {
-        Neighbour::Timer => sleeper(FOR).await,
-        Neighbour::Socket => reader(FOR).await,
+        Neighbour::Timer => sleeper(BUSY_TIME).await,
+        Neighbour::Socket => reader(BUSY_TIME).await,
     };
     for one in all {
         S::wire(&one.actor, Wiring::default()).await;
@@ -85,10 +85,15 @@ pub async fn neighbour<S: Subject>(subject: S, busy: usize, who: Neighbour) -> C
 }
 
 /// Starts an actor that is busy from now on; the subject chooses the worker by the actor's number.
-async fn begin<S: Subject>(subject: &S, number: usize, toil: Toil, until: Instant) -> Running<S> {
+async fn begin<S: Subject>(
+    subject: &S,
+    number: usize,
+    computation: Computation,
+    until: Instant,
+) -> Running<S> {
     let starter = subject.clone();
-    let started = subject.task(Seat::Any(number), async move {
-        let one = starter.spawn(Room::Unbounded).await;
+    let started = subject.task(Placement::Any(number), async move {
+        let one = starter.spawn(Capacity::Unbounded).await;
         let wiring = Wiring {
             peers: vec![one.actor.clone()],
             until: Some(until),
@@ -96,7 +101,7 @@ async fn begin<S: Subject>(subject: &S, number: usize, toil: Toil, until: Instan
         };
         S::wire(&one.actor, wiring).await;
         assert_eq!(S::ask(&one.actor, 0).await, 0, "the actor is wired");
-        S::churn(&one.actor, toil).await;
+        S::churn(&one.actor, computation).await;
         one
     });
     started.await.expect("the actor starts")

@@ -5,10 +5,14 @@ use std::time::{Duration, Instant};
 use strowger_bench::{Counted, LiveBytes, Sample};
 
 use crate::counter::Failure;
-use crate::subject::{Room, Subject};
+use crate::subject::{Capacity, Subject};
 
 /// Actors are spawned and asked once each; stopping them is not timed.
-pub async fn spawn_until_answered<S: Subject>(subject: S, room: Room, operations: u64) -> Sample {
+pub async fn spawn_until_answered<S: Subject>(
+    subject: S,
+    capacity: Capacity,
+    operations: u64,
+) -> Sample {
     const BATCH: u64 = 500;
     let mut time = Duration::ZERO;
     let mut done = 0;
@@ -17,7 +21,7 @@ pub async fn spawn_until_answered<S: Subject>(subject: S, room: Room, operations
         let mut actors = Vec::with_capacity(BATCH as usize);
         let start = Instant::now();
         for number in 1..=count {
-            let running = subject.spawn(room).await;
+            let running = subject.spawn(capacity).await;
             let answer = S::ask(&running.actor, number).await;
             assert_eq!(answer, number, "a new actor answers");
             actors.push(running);
@@ -36,7 +40,7 @@ pub async fn spawn_until_answered<S: Subject>(subject: S, room: Room, operations
 }
 
 /// Batches of ten thousand actors are spawned, then stopped and awaited one by one.
-pub async fn spawn_and_stop<S: Subject>(subject: S, room: Room, operations: u64) -> Sample {
+pub async fn spawn_and_stop<S: Subject>(subject: S, capacity: Capacity, operations: u64) -> Sample {
     const BATCH: usize = 10_000;
     let batches = operations.div_ceil(BATCH as u64);
     let mut ended = 0;
@@ -44,7 +48,7 @@ pub async fn spawn_and_stop<S: Subject>(subject: S, room: Room, operations: u64)
     let start = Instant::now();
     for _ in 0..batches {
         for _ in 0..BATCH {
-            actors.push(subject.spawn(room).await);
+            actors.push(subject.spawn(capacity).await);
         }
         for running in actors.drain(..) {
             subject.stop(running).await;
@@ -62,11 +66,11 @@ pub async fn spawn_and_stop<S: Subject>(subject: S, room: Room, operations: u64)
 /// An actor fails, and its next incarnation answers, with fresh state.
 pub async fn restart<S: Subject>(
     subject: S,
-    room: Room,
+    capacity: Capacity,
     failure: Failure,
     operations: u64,
 ) -> Sample {
-    let mut supervised = subject.supervise(room).await;
+    let mut supervised = subject.supervise(capacity).await;
     let mut actor = supervised.actor;
     assert_eq!(S::ask(&actor, 7).await, 7, "a new counter is empty");
     let start = Instant::now();
@@ -89,12 +93,12 @@ pub async fn restart<S: Subject>(
 }
 
 /// Heap bytes per actor, for actors that answered once and are now idle.
-pub async fn heap_per_idle_actor<S: Subject>(subject: S, room: Room) -> Counted {
+pub async fn heap_per_idle_actor<S: Subject>(subject: S, capacity: Capacity) -> Counted {
     const ACTORS: usize = 10_000;
     let mut actors = Vec::with_capacity(ACTORS);
     let bytes = LiveBytes::watch();
     for number in 0..ACTORS as u64 {
-        let running = subject.spawn(room).await;
+        let running = subject.spawn(capacity).await;
         let answer = S::ask(&running.actor, number).await;
         assert_eq!(answer, number, "a new actor answers");
         actors.push(running);

@@ -6,13 +6,18 @@ use strowger_bench::Sample;
 use tokio::sync::oneshot;
 
 use crate::counter::{Token, Wiring};
-use crate::subject::{Room, Subject};
+use crate::subject::{Capacity, Subject};
 
 /// Actors pass a token around a ring.
-pub async fn ring<S: Subject>(subject: S, room: Room, size: usize, operations: u64) -> Sample {
+pub async fn ring<S: Subject>(
+    subject: S,
+    capacity: Capacity,
+    size: usize,
+    operations: u64,
+) -> Sample {
     let mut actors = Vec::with_capacity(size);
     for _ in 0..size {
-        actors.push(subject.spawn(room).await);
+        actors.push(subject.spawn(capacity).await);
     }
     // The token stops when its hops run out; with whole rounds that is at the last actor.
     let hops = operations.next_multiple_of(size as u64);
@@ -55,13 +60,18 @@ pub async fn ring<S: Subject>(subject: S, room: Room, size: usize, operations: u
 }
 
 /// One actor passes every number on to many; an operation is one delivery.
-pub async fn fan_out<S: Subject>(subject: S, room: Room, size: usize, operations: u64) -> Sample {
+pub async fn fan_out<S: Subject>(
+    subject: S,
+    capacity: Capacity,
+    size: usize,
+    operations: u64,
+) -> Sample {
     let rounds = operations.div_ceil(size as u64);
-    let hub = subject.spawn(room).await;
+    let hub = subject.spawn(capacity).await;
     let mut leaves = Vec::with_capacity(size);
     let mut reports = Vec::with_capacity(size);
     for _ in 0..size {
-        let running = subject.spawn(room).await;
+        let running = subject.spawn(capacity).await;
         let (report, reported) = oneshot::channel();
         let wiring = Wiring {
             peers: Vec::new(),

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use strowger_bench::{Counted, LiveBytes};
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::counter::{Finish, Wiring};
-use crate::subject::{Room, Running, Seat, Subject};
+use crate::counter::{FinishLine, Wiring};
+use crate::subject::{Capacity, Placement, Running, Subject};
 
 /// Numbers of actors in the throughput rows.
 pub const ACTORS: [usize; 6] = [10, 100, 1000, 10_000, 100_000, 1_000_000];
@@ -31,10 +31,10 @@ pub async fn throughput<S: Subject>(subject: S, actors: usize) -> Counted {
     const TELLERS: usize = 4;
     let each = (MESSAGES / actors).max(1);
     let done = (each * actors) as u64;
-    let finish = Arc::new(Finish::default());
+    let finish = Arc::new(FinishLine::default());
     let mut running = Vec::with_capacity(actors);
     for _ in 0..actors {
-        let one = subject.spawn(Room::Unbounded).await;
+        let one = subject.spawn(Capacity::Unbounded).await;
         let wiring = Wiring {
             expected: each as u64,
             finish: Some(Arc::clone(&finish)),
@@ -56,7 +56,7 @@ pub async fn throughput<S: Subject>(subject: S, actors: usize) -> Counted {
             .map(|teller| {
                 let all = Arc::clone(&all);
                 let mine = actors * teller / TELLERS..actors * (teller + 1) / TELLERS;
-                subject.task(Seat::Any(teller), async move {
+                subject.task(Placement::Any(teller), async move {
                     for _ in 0..each {
                         for actor in &all[mine.clone()] {
                             S::tell(actor, 1).await;
@@ -81,7 +81,7 @@ pub async fn throughput<S: Subject>(subject: S, actors: usize) -> Counted {
 
 /// The cost of many actors that live at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Crowd {
+pub enum CrowdFigure {
     /// Time until all were spawned and have answered, in nanoseconds.
     Spawned,
     /// Heap memory of the actors, in bytes.
@@ -91,25 +91,25 @@ pub enum Crowd {
 }
 
 /// Spawns this number of actors, asks each once and keeps them alive.
-pub async fn crowd<S: Subject>(subject: S, actors: usize, figure: Crowd) -> Counted {
+pub async fn crowd<S: Subject>(subject: S, actors: usize, figure: CrowdFigure) -> Counted {
     static BEFORE: OnceLock<f64> = OnceLock::new();
     let mut running = Vec::with_capacity(actors);
     // Memory that earlier crowds left free does not count for this one.
     strowger_bench::trim();
     let before = *BEFORE.get_or_init(resident);
-    let bytes = (figure == Crowd::Heap).then(LiveBytes::watch);
+    let bytes = (figure == CrowdFigure::Heap).then(LiveBytes::watch);
     let start = Instant::now();
     for number in 0..actors as u64 {
-        let one = subject.spawn(Room::Unbounded).await;
+        let one = subject.spawn(Capacity::Unbounded).await;
         let answer = S::ask(&one.actor, number).await;
         assert_eq!(answer, number, "{}: a new actor answers", S::NAME);
         running.push(one);
     }
     let took = start.elapsed();
     let value = match figure {
-        Crowd::Spawned => took.as_nanos() as f64,
-        Crowd::Heap => bytes.as_ref().map_or(0, LiveBytes::now) as f64,
-        Crowd::Resident => resident() - before,
+        CrowdFigure::Spawned => took.as_nanos() as f64,
+        CrowdFigure::Heap => bytes.as_ref().map_or(0, LiveBytes::now) as f64,
+        CrowdFigure::Resident => resident() - before,
     };
     drop(bytes);
     for one in &running {
@@ -130,17 +130,17 @@ fn resident() -> f64 {
 /// A hundred actors are told `load` numbers per second, in a burst every millisecond; meanwhile one
 /// of them is asked every millisecond. The figure is how long the answers take, in nanoseconds.
 pub async fn latency<S: Subject>(subject: S, load: u64, quantile: Quantile) -> Counted {
-    const FOR: Duration = Duration::from_millis(1200);
+    const LOAD_TIME: Duration = Duration::from_millis(1200);
     const TICK: Duration = Duration::from_millis(1);
-    const LATEST: Duration = Duration::from_secs(5);
+    const MAX_WAIT: Duration = Duration::from_secs(5);
     let mut running = Vec::with_capacity(100);
     for _ in 0..100 {
-        running.push(subject.spawn(Room::Bounded).await);
+        running.push(subject.spawn(Capacity::Bounded).await);
     }
     let all: Arc<Vec<S::Ref>> = Arc::new(running.iter().map(|one| one.actor.clone()).collect());
     let over = Arc::new(AtomicBool::new(false));
     let (actors, ended) = (Arc::clone(&all), Arc::clone(&over));
-    let told = subject.task(Seat::Any(1), async move {
+    let told = subject.task(Placement::Any(1), async move {
         let mut ticks = interval(TICK);
         // A late burst is made up for, so that the load is reached unless the subject is too slow.
         ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
@@ -158,7 +158,7 @@ pub async fn latency<S: Subject>(subject: S, load: u64, quantile: Quantile) -> C
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let start = Instant::now();
-    while start.elapsed() < FOR {
+    while start.elapsed() < LOAD_TIME {
         ticks.tick().await;
         let asked = Instant::now();
         S::ask(&all[took.len() * 7 % 100], 0).await;
@@ -169,14 +169,14 @@ pub async fn latency<S: Subject>(subject: S, load: u64, quantile: Quantile) -> C
     let mut sum = sum_of::<S>(&all).await;
     // A peer may let an ask overtake numbers that wait. All numbers have to arrive, none twice.
     let late = Instant::now();
-    while sum < told && late.elapsed() < LATEST {
+    while sum < told && late.elapsed() < MAX_WAIT {
         tokio::time::sleep(TICK).await;
         sum = sum_of::<S>(&all).await;
     }
     assert_eq!(sum, told, "{}: every number arrived once", S::NAME);
     drop(all);
     stop_all(&subject, running).await;
-    if (told as f64) < 0.9 * FOR.as_secs_f64() * load as f64 {
+    if (told as f64) < 0.9 * LOAD_TIME.as_secs_f64() * load as f64 {
         return Err("it does not keep up with the load");
     }
     took.sort();

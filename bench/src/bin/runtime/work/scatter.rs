@@ -4,25 +4,29 @@ use std::time::{Duration, Instant};
 
 use strowger_bench::Sample;
 
-use crate::counter::Toil;
-use crate::subject::{Room, Subject};
+use crate::counter::Computation;
+use crate::subject::{Capacity, Subject};
 
 /// Computation time of each of the eight actors. Two workers need at least four times this.
-const TOIL: Duration = Duration::from_micros(50);
+const COMPUTATION_TIME: Duration = Duration::from_micros(50);
 
 /// One task asks eight actors at once and waits for all answers; an operation is all eight.
-pub async fn scatter<S: Subject>(subject: S, room: Room, operations: u64) -> Sample {
-    let toil = Toil::lasting(TOIL);
-    let expected = toil.compute();
+pub async fn scatter<S: Subject>(subject: S, capacity: Capacity, operations: u64) -> Sample {
+    let computation = Computation::lasting(COMPUTATION_TIME);
+    let expected = computation.compute();
     let mut running = Vec::with_capacity(8);
     for _ in 0..8 {
-        running.push(subject.spawn(room).await);
+        running.push(subject.spawn(capacity).await);
     }
     let all: Vec<S::Ref> = running.iter().map(|one| one.actor.clone()).collect();
     for actor in &all {
-        assert_eq!(S::compute(actor, toil).await, expected, "it computes");
+        assert_eq!(
+            S::compute(actor, computation).await,
+            expected,
+            "it computes"
+        );
     }
-    let one = |at: usize| S::compute(&all[at], toil);
+    let one = |at: usize| S::compute(&all[at], computation);
     let start = Instant::now();
     for _ in 0..operations {
         let answers = tokio::join!(

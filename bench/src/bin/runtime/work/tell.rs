@@ -6,13 +6,18 @@ use strowger_bench::Sample;
 use tokio::sync::oneshot;
 
 use crate::counter::Wiring;
-use crate::subject::{Room, Seat, Subject};
+use crate::subject::{Capacity, Placement, Subject};
 
 /// Tellers send numbers to one actor, until it has handled the last one.
-pub async fn tell<S: Subject>(subject: S, room: Room, tellers: u64, operations: u64) -> Sample {
+pub async fn tell<S: Subject>(
+    subject: S,
+    capacity: Capacity,
+    tellers: u64,
+    operations: u64,
+) -> Sample {
     let each = operations.div_ceil(tellers);
     let done = each * tellers;
-    let running = subject.spawn(room).await;
+    let running = subject.spawn(capacity).await;
     let (report, reported) = oneshot::channel();
     let wiring = Wiring {
         peers: Vec::new(),
@@ -26,7 +31,7 @@ pub async fn tell<S: Subject>(subject: S, room: Room, tellers: u64, operations: 
     let tasks: Vec<_> = (0..tellers)
         .map(|teller| {
             let actor = running.actor.clone();
-            subject.task(Seat::Any(teller as usize), async move {
+            subject.task(Placement::Any(teller as usize), async move {
                 for value in 0..each {
                     S::tell(&actor, value).await;
                 }
