@@ -375,8 +375,8 @@ async fn an_agent_that_was_cut_off_fetches_its_answer() {
     assert_eq!(http.endpoint.next_notice().await, "begun");
     let (mut head, mut chunk) = (String::new(), [0; 1024]);
     let last_id = |text: &str| {
-        let ids = text.lines().filter_map(|line| line.strip_prefix("id:"));
-        ids.last().map(|id| id.trim().to_owned())
+        let mut ids = text.lines().filter_map(|line| line.strip_prefix("id:"));
+        ids.next_back().map(|id| id.trim().to_owned())
     };
     while last_id(&head).is_none() {
         let count = open.read(&mut chunk).await.expect("it is served");
