@@ -6,7 +6,7 @@
 mod bare;
 mod node;
 mod pipeline;
-mod stranger;
+mod unauthenticated;
 
 use std::time::Instant;
 
@@ -50,7 +50,7 @@ fn main() {
             "owner_ask_1000_strangers",
             "strowger",
             "ns",
-            stranger::connect_and_ask,
+            unauthenticated::connect_and_ask,
         ),
     ]);
 }

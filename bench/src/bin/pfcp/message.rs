@@ -26,11 +26,11 @@ pub const ACTION: u8 = 4;
 /// The numbers of one pair of rules.
 #[derive(Debug, Clone, Copy)]
 pub struct RulePair {
-    /// PDR ID.
+    /// Identifier of the PDR.
     pub pdr: u16,
     /// Precedence of the PDR.
     pub precedence: u32,
-    /// FAR ID.
+    /// Identifier of the FAR.
     pub far: u32,
 }
 

@@ -70,11 +70,11 @@ struct Compute(Computation);
 struct Churn(Computation);
 /// Asks its peer this number of times.
 struct Query(u64);
-/// Fails.
+/// Makes the actor fail.
 struct Fail;
 /// Resets the counter and sets its wiring.
 struct Wire(Box<Wiring<Addr<CounterActor>>>);
-/// Stops.
+/// Makes the actor stop.
 struct Stop(oneshot::Sender<()>);
 
 impl Message for Add {

@@ -65,7 +65,7 @@ pub struct Compute(Computation);
 pub struct Churn(Computation);
 /// Asks its peer this number of times.
 pub struct Query(u64);
-/// Fails.
+/// Makes the actor fail.
 pub struct Fail(Failure);
 /// Resets the counter and sets its wiring.
 pub struct Wire(Box<Wiring<ActorRef<CounterActor>>>);

@@ -12,7 +12,7 @@ use crate::work::Workload;
 /// The capacity of a mailbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Capacity {
-    /// Unbounded.
+    /// No bound on the number of messages.
     Unbounded,
     /// Bounded at [`Room::BOUND`] messages; a teller waits until there is room.
     Bounded,

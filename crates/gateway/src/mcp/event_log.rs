@@ -270,8 +270,10 @@ mod tests {
     fn what_is_kept_is_bounded() {
         let log = EventLog::new(Duration::ZERO);
         let old = log.store("a", &answer(1));
-        std::thread::sleep(Duration::from_millis(2));
-        assert!(log.replay_after(&old).is_err(), "it is too old");
+        while log.replay_after(&old).is_ok() {
+            // It is too old once the clock has moved.
+            std::thread::yield_now();
+        }
         let log = EventLog::new(Duration::from_secs(60));
         let first = log.store("0", &answer(1));
         for stream in 1..=MAX_STREAMS {

@@ -367,18 +367,39 @@ async fn malformed_lines_are_answered_and_the_session_goes_on() {
     let mut agent = endpoint.agent().await;
     let number = json!({ "number": 4 });
     for (line, id, code) in [
-        (&b"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"tools/call\",\"params\":{\"name\":\"\\ud83d\"}}"[..], json!(7), -32700),
-        (b"{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"method\":\"\xff\"}", json!("x"), -32700),
-        (b"{\"jsonrpc\":\"2.0\",\"id\":8,\"params\":{\"a\":NaN}}", json!(8), -32700),
-        (b"{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"ping\"", json!(9), -32700),
+        (
+            &br#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"\ud83d"}}"#[..],
+            json!(7),
+            -32700,
+        ),
+        (
+            b"{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"method\":\"\xff\"}",
+            json!("x"),
+            -32700,
+        ),
+        (
+            b"{\"jsonrpc\":\"2.0\",\"id\":8,\"params\":{\"a\":NaN}}",
+            json!(8),
+            -32700,
+        ),
+        (
+            b"{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"ping\"",
+            json!(9),
+            -32700,
+        ),
         (b"{\"jsonrpc\":\"2.0\",\"id\":10}", json!(10), -32600),
-        (b"[{\"jsonrpc\":\"2.0\",\"id\":11,\"method\":\"ping\"}]", json!(11), -32600),
+        (
+            b"[{\"jsonrpc\":\"2.0\",\"id\":11,\"method\":\"ping\"}]",
+            json!(11),
+            -32600,
+        ),
     ] {
         agent.write.write_all(line).await.expect("it reads");
         agent.write.write_all(b"\n").await.expect("it reads");
         let answer = agent.next().await;
         let shown = String::from_utf8_lossy(line);
-        assert_eq!((&answer["id"], &answer["error"]["code"]), (&id, &json!(code)), "{shown}: {answer}");
+        let told = (&answer["id"], &answer["error"]["code"]);
+        assert_eq!(told, (&id, &json!(code)), "{shown}: {answer}");
         let answer = agent.call(1, "double", number.clone()).await;
         assert_eq!(answer["result"]["structuredContent"]["number"], 8);
     }

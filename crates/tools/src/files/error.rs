@@ -25,7 +25,7 @@ pub enum FileError {
          make the link relative"
     )]
     AbsoluteLink {
-        /// The path.
+        /// Path as the caller gave it.
         path: String,
         /// The link, relative to the root.
         link: String,

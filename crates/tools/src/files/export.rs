@@ -22,7 +22,7 @@ impl Files {
     /// | message | payload | answer |
     /// |---|---|---|
     /// | `read` | `{path, offset?, length?}` | the bytes, as binary content |
-    /// | `read-lines` | `{path, from?, head?, tail?, offset?, length?}` | the bytes of these lines |
+    /// | `read-lines` | `{path, from?, head?, tail?, offset?, length?}` | bytes of these lines |
     /// | `read-many` | `{paths}` | a list of `{text}`, `{base64}` or `{error}` |
     /// | `media` | `{path}` | `{mime, base64}` |
     /// | `write` | `{path, text or base64, mode?}`: `inplace`, `atomic`, `durable` | nothing |

@@ -18,7 +18,7 @@ pub const LOADS: [u64; 6] = [1000, 10_000, 100_000, 300_000, 1_000_000, 2_000_00
 /// The quantile of the latencies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quantile {
-    /// The median.
+    /// The 50th percentile.
     Half,
     /// The 99th percentile.
     NinetyNine,

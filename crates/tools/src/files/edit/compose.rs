@@ -52,7 +52,7 @@ pub(super) struct Replacement<'a> {
     pub(super) new: &'a str,
     pub(super) tolerance: Tolerance,
     pub(super) line_end: Option<&'static str>,
-    /// When the search for unchanged parts ends.
+    /// The time at which the search for unchanged parts ends.
     pub(super) deadline: Instant,
 }
 
