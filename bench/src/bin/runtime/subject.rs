@@ -14,7 +14,7 @@ use crate::work::Workload;
 pub enum Capacity {
     /// No bound on the number of messages.
     Unbounded,
-    /// Bounded at [`Room::BOUND`] messages; a teller waits until there is room.
+    /// Bounded at [`Capacity::BOUND`] messages; a teller waits until there is room.
     Bounded,
 }
 
