@@ -91,3 +91,7 @@ pub use method::{Answer, Methods, Stream};
 pub use metric::{Exposition, Family, MetricKind, Recorder};
 pub use relay::RelaySpec;
 pub use strowger::{ContentType, Fault, FaultCode};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -63,3 +63,7 @@ pub use stream::{
     EndStream, FailStream, Follow, ListStreams, OpenStream, Piece, Put, StreamError, StreamInfo,
     StreamLimits, Streams, StreamsMessage, StreamsSpec, StreamsWatch, streams_door,
 };
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

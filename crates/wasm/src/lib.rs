@@ -82,3 +82,7 @@ pub use script::{
 };
 pub use signature::{Signature, Signer, SigningKey, Statement};
 pub use trust::Trust;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
