@@ -108,7 +108,7 @@ fn agents(project: &Project, program: &Path) -> Result<u64, String> {
 }
 
 /// Installs the packages of the lock file, and compiles.
-fn prepare(folder: &Path) -> Outcome {
+pub(crate) fn prepare(folder: &Path) -> Outcome {
     step::run(Command::new("npm").arg("ci").current_dir(folder))?;
     let mut tsc = Command::new("node");
     step::run(
