@@ -9,8 +9,8 @@ use std::process::Command;
 use crate::project::{self, Project};
 use crate::step::{self, Step};
 use crate::{
-    Outcome, bench, benches, bugs, chaos, conformance, demo, fuzz, loom, miri, mutants, robustness,
-    simulate, term, test, tidy, tools,
+    Outcome, bench, benches, bugs, chaos, conformance, demo, fuzz, loom, miri, mutants, package,
+    robustness, simulate, term, test, tidy, tools,
 };
 use times::RunRecord;
 
@@ -120,14 +120,6 @@ fn everyday_steps(project: &Project) -> Vec<Step<'_>> {
 /// Returns the steps that only `--full` runs: builds of other workspaces and profiles, proofs that
 /// the proofs would notice a defect, and runs of the finished binary.
 fn proof_steps(project: &Project) -> Vec<Step<'_>> {
-    let package = [
-        "--workspace",
-        "--exclude",
-        "xtask",
-        "--no-verify",
-        "--locked",
-        "--allow-dirty",
-    ];
     let mut steps = vec![
         Step::command("interop", || cargo(project, INTEROP)),
         Step::new("conformance", "cargo xtask conformance --check", || {
@@ -143,9 +135,6 @@ fn proof_steps(project: &Project) -> Vec<Step<'_>> {
             || benches::check(project),
         ),
         Step::new("book", "mdbook build docs", || book(project)),
-        Step::command("package", move || {
-            cargo(project, &[&["package", "--quiet"][..], &package].concat())
-        }),
         Step::new("bugs", "cargo xtask bugs", || bugs::all(project)),
         Step::new("miri", "cargo xtask miri --short", || {
             miri::check(project, true).map(Some)
@@ -157,6 +146,7 @@ fn proof_steps(project: &Project) -> Vec<Step<'_>> {
             fuzz::quick(project).map(|()| fuzz::missing_requirement())
         }),
     ];
+    steps.extend(package::steps(project));
     steps.extend(binary_steps(project));
     steps
 }

@@ -23,6 +23,7 @@ mod miri;
 mod mutants;
 mod node;
 mod observe;
+mod package;
 mod picture;
 mod plots;
 mod process;
@@ -126,6 +127,8 @@ enum Verb {
     Miri(miri::MiriArgs),
     /// Run the runtime's tests under AddressSanitizer (needs a nightly toolchain)
     Asan,
+    /// Pack the crates and the npm package, and use them in fresh projects
+    Package,
     /// Run the demo and draw its output as docs/demo.svg
     Picture,
 }
@@ -206,6 +209,7 @@ fn dispatch(verb: Verb) -> Outcome {
         Verb::Tidy => tidy::run(project),
         Verb::Ci(args) => ci::run(project, &args),
         Verb::Fuzz(args) => fuzz::run(project, &args),
+        Verb::Package => package::run(project),
         Verb::Picture => picture::run(project),
         Verb::Simulate(args) => simulate::run(project, &args),
         Verb::Loom(args) => loom::run(project, &args),

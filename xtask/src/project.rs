@@ -26,6 +26,8 @@ pub(crate) struct Package {
     /// Names of the direct dependencies, of any kind.
     pub(crate) asks_for: Vec<String>,
     pub(crate) publishes: bool,
+    /// `true` if the registry has a page of text to show.
+    pub(crate) has_readme: bool,
     /// The manifest; relative to the root for our own packages.
     pub(crate) manifest: String,
 }
@@ -138,6 +140,7 @@ impl Project {
             publishes: entry["publish"]
                 .as_array()
                 .is_none_or(|list| !list.is_empty()),
+            has_readme: entry["readme"].is_string(),
             manifest,
         }
     }

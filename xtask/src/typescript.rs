@@ -110,7 +110,7 @@ fn test_mcp_client(project: &Project, program: &Path) -> Result<u64, String> {
 }
 
 /// Installs the packages of the lock file, and compiles.
-fn prepare(folder: &Path) -> Outcome {
+pub(crate) fn prepare(folder: &Path) -> Outcome {
     step::run(Command::new("npm").arg("ci").current_dir(folder))?;
     let mut tsc = Command::new("node");
     step::run(

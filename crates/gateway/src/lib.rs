@@ -90,3 +90,7 @@ mod websocket;
 
 pub use gateway::{Gateway, OpenError};
 pub use limits::Limits;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

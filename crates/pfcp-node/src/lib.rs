@@ -69,3 +69,7 @@ pub use store::{StoreError, StoreHealth, StoreImage, StoreLoss, StoredAssociatio
 pub use topics::{
     PeerRestartEvent, SessionEvent, SessionEventKind, UsageMeasurement, UsageReported,
 };
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -73,3 +73,7 @@ pub use json::{JsonError, JsonPath, JsonStep, from_json, to_json};
 pub use message::{Message, MessageType, MessageView};
 pub use validate::{Rejection, validate};
 pub use wire::{Frame, Frames, Header, Index, Seid, Sequence, frames};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -199,5 +199,5 @@ pub use trace::{TraceEnd, TraceLimits, TraceReader, TraceRecord, TraceStep};
 pub use wait_graph::{AskRing, RingWait};
 
 #[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../README.md")]
 struct Readme;

@@ -58,6 +58,10 @@ macro_rules! bugs {
     };
 }
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 #[cfg(test)]
 mod tests {
     #[test]

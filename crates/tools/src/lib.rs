@@ -51,3 +51,7 @@ pub use code::{Code, CodeSpec};
 pub use files::{Files, FilesSpec};
 pub use program::{Programs, ProgramsSpec};
 pub use stream::{Streams, StreamsSpec};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

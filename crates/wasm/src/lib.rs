@@ -100,3 +100,7 @@ pub use load::{Image, LoadError};
 pub use manifest::Manifest;
 pub use message::{Answer, Call, CallError, Message, Payload};
 pub use registry::ComponentRegistry;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -75,6 +75,7 @@ pub(super) fn check_ours(ours: &[Package]) -> Vec<Finding> {
             ("description", empty(&package.description)),
             ("license", empty(&package.licence)),
             ("publish = false", package.publishes && name == "xtask"),
+            ("README.md", package.publishes && !package.has_readme),
         ] {
             if is_missing {
                 found("metadata", format!("`{name}` lacks `{what}`"));
@@ -185,6 +186,10 @@ mod tests {
             package("strowger-cli", &["strowger", "strowger-gateway"]),
             package("strowger-extra", &[]),
             bare,
+            Package {
+                publishes: true,
+                ..package("strowger-tools", &[])
+            },
         ];
         let found = check_ours(&ours);
         let said: Vec<&str> = found.iter().map(|finding| finding.what.as_str()).collect();
@@ -198,6 +203,7 @@ mod tests {
                 "`strowger-extra` stands on no floor: name it in packages.rs",
                 "`strowger-macros` lacks `description`",
                 "`strowger-macros` lacks `license`",
+                "`strowger-tools` lacks `README.md`",
             ],
         );
     }

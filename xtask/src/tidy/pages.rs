@@ -26,8 +26,9 @@ pub(super) fn check(path: &str, page: &str, sources: &Sources) -> Vec<Finding> {
         let wrong = wrong_commands(page, verbs).into_iter();
         findings.extend(wrong.map(|(line, what)| Finding::new(path, line, "command", what)));
     }
-    if path.starts_with("docs/") && path.ends_with(".md") {
-        let what = "this code is in no file of bench/compare or examples, so nothing compiles it";
+    if path == "README.md" || path.starts_with("docs/") && path.ends_with(".md") {
+        let what = "this code is in no file of bench/compare or examples and in no README of a \
+                    crate, so nothing compiles it";
         let unquoted = unquoted(page, quoted).into_iter();
         findings.extend(unquoted.map(|line| Finding::new(path, line, "quote", what)));
     }
@@ -144,10 +145,10 @@ fn named_proofs(page: &str) -> Vec<(usize, &str)> {
     named
 }
 
-/// Returns `true` if a file is compiled and may be quoted.
+/// Returns `true` if a file is compiled and may be quoted. The READMEs of crates are doctests.
 pub(super) fn may_be_quoted(path: &str) -> bool {
     let folder = path.starts_with("bench/compare/") || path.starts_with("examples/");
-    folder && path.ends_with(".rs")
+    folder && path.ends_with(".rs") || path.starts_with("crates/") && path.ends_with("/README.md")
 }
 
 /// Returns the lines of Rust blocks that are not, line by line, in one of the sources. Indentation
@@ -247,7 +248,8 @@ mod tests {
             );
         }
         assert!(may_be_quoted("bench/compare/kameo.rs") && may_be_quoted("examples/ask.rs"));
-        assert!(!may_be_quoted("bench/src/lib.rs"));
+        assert!(may_be_quoted("crates/pfcp/README.md"));
+        assert!(!may_be_quoted("bench/src/lib.rs") && !may_be_quoted("README.md"));
         let page = "```rust\nfn d() {}\n```\n";
         let sources = Sources {
             quoted: Vec::new(),
@@ -255,7 +257,8 @@ mod tests {
             verbs: Command::new("xtask"),
         };
         let found = |path| check(path, page, &sources).len();
-        assert_eq!((found("docs/guides/tokio.md"), found("README.md")), (1, 0));
+        let pages = ["docs/guides/tokio.md", "README.md", "SECURITY.md"];
+        assert_eq!(pages.map(found), [1, 1, 0]);
     }
 
     #[test]

@@ -76,7 +76,7 @@ pub(crate) fn run(args: &ComponentBuildArgs, output: &mut Output) -> CliResult {
 }
 
 /// The contract, for modules that do not embed it.
-const WIT: &str = include_str!("../../../../../wit/component.wit");
+const WIT: &str = include_str!("../../../embedded/component.wit");
 
 /// Makes a component of a core module that exports a world of the contract.
 fn wrap_module(mut module: Vec<u8>, world: &str) -> Result<Vec<u8>, String> {

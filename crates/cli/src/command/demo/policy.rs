@@ -12,7 +12,7 @@ use crate::config::{ComponentSection, Config, Embedded};
 pub(super) const NAME: &str = "qos-cap";
 
 const QOS_CAP: Embedded = Embedded {
-    bytes: include_bytes!("../../../../../fixtures/components/qos-cap.wasm"),
+    bytes: include_bytes!("../../../embedded/qos-cap.wasm"),
     manifest: include_str!("qos-cap.toml"),
 };
 

@@ -386,8 +386,14 @@ impl Session {
             }
             "add the page to packages/strowger/test/package.test.ts"
         } else {
-            // The README is a doctest, and `cargo xtask tidy` checks docs/.
-            if page == "README.md" || page.starts_with("docs/") {
+            // The README of a crate is a documentation test if the crate says so. `cargo xtask
+            // tidy` looks at docs/ and the front page.
+            let of_crate = page.strip_suffix("README.md");
+            let tested = of_crate.filter(|folder| folder.starts_with("crates/"));
+            let library = tested.map(|folder| super::page(&format!("{folder}src/lib.rs")));
+            let is_tested =
+                library.is_some_and(|text| text.contains(r#"include_str!("../README.md")"#));
+            if is_tested || page == "README.md" || page.starts_with("docs/") {
                 return;
             }
             "move it to docs/, where it has to stand in an example"

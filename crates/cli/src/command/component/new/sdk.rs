@@ -9,27 +9,18 @@ pub(super) const FOLDER: &str = "sdk";
 
 /// The files of the copy.
 pub(super) const FILES: [(&str, &str); 5] = [
-    (
-        "Cargo.toml",
-        include_str!("../../../../../../components/sdk/Cargo.toml"),
-    ),
-    (
-        "src/lib.rs",
-        include_str!("../../../../../../components/sdk/src/lib.rs"),
-    ),
+    ("Cargo.toml", include_str!("../../../../embedded/sdk.toml")),
+    ("src/lib.rs", include_str!("../../../../embedded/sdk.rs")),
     (
         "wit/component.wit",
-        include_str!("../../../../../../components/sdk/wit/component.wit"),
+        include_str!("../../../../embedded/component.wit"),
     ),
-    ("LICENSE-MIT", include_str!("../../../../../../LICENSE-MIT")),
-    (
-        "LICENSE-APACHE",
-        include_str!("../../../../../../LICENSE-APACHE"),
-    ),
+    ("LICENSE-MIT", include_str!("../../../../LICENSE-MIT")),
+    ("LICENSE-APACHE", include_str!("../../../../LICENSE-APACHE")),
 ];
 
 /// The lock file that the components of the repository are built with.
-const LOCK_FILE: &str = include_str!("../../../../../../components/Cargo.lock");
+const LOCK_FILE: &str = include_str!("../../../../embedded/sdk.lock");
 
 /// Returns the lock file of a package with its copy of the crate, so that it is built from the same
 /// versions everywhere. Returns `None` if the package has the name of one of its dependencies,
@@ -67,11 +58,11 @@ mod tests {
 
     #[test]
     fn copied_contract_is_current() {
-        let contract = include_str!("../../../../../../wit/component.wit");
-        let copy = FILES.iter().find(|(name, _)| *name == "wit/component.wit");
-        let (_, copy) = copy.expect("it is a file of the copy");
+        let copy = include_str!("../../../../../../components/sdk/wit/component.wit");
+        let contract = FILES.iter().find(|(name, _)| *name == "wit/component.wit");
+        let (_, contract) = contract.expect("it is a file of the copy");
         assert!(
-            *copy == contract,
+            *contract == copy,
             "copy wit/component.wit to components/sdk/wit"
         );
     }

@@ -1,0 +1,1 @@
+../../../components/sdk/src/lib.rs

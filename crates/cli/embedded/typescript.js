@@ -1,0 +1,1 @@
+../../../fixtures/scripts/typescript.js
