@@ -1,0 +1,3 @@
+//! The guarantees of durable actors and their stores, tested through the public API.
+
+mod store;
