@@ -5,4 +5,10 @@ strowger_seeded_bug::bugs! {
     FenceIgnored,
     /// A store accepts a write that does not follow the last one.
     SequenceIgnored,
+    /// Replies, messages and timers leave before the state is written.
+    OutputsLeaveBeforeAppend,
+    /// Replies, messages and timers leave although the state was not written.
+    OutputsLeaveAfterFailedAppend,
+    /// The state is written without the answers to repeated requests.
+    AnswersNotStored,
 }

@@ -312,10 +312,7 @@ pub enum StoreError {
         limit: usize,
     },
     /// The rows of an entity are not those that were written. Other entities are not affected.
-    #[error(
-        "{entity}: damaged at sequence {sequence}: {detail}; restore the entity from a backup, or \
-         remove it"
-    )]
+    #[error("{entity}: damaged at sequence {sequence}: {detail}; restore the store from a backup")]
     Damaged {
         /// The entity that is damaged.
         entity: EntityId,

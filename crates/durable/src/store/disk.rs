@@ -16,6 +16,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use tokio::sync::{mpsc, oneshot};
@@ -118,15 +119,17 @@ pub enum OpenError {
 
 /// A store on the local disk.
 ///
-/// Clones share the store. When the last one is dropped, the queued writes are written, and the
-/// store is closed.
+/// Clones share the store. Dropping the last one blocks until the queued operations are done.
 #[derive(Clone)]
 pub struct FjallStore(Arc<StoreThread>);
 
 struct StoreThread {
     path: PathBuf,
+    jobs: mpsc::Sender<Job>,
+    /// Set when the store is dropped. The end of all senders would not do: an operation that waits
+    /// for room in the queue has one, and may belong to a task that is not polled meanwhile.
+    is_closing: Arc<AtomicBool>,
     /// `None` only while the store is being dropped.
-    jobs: Option<mpsc::Sender<Job>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -164,13 +167,18 @@ impl FjallStore {
         }
         let writer = Writer::new(path, rows, mark_file, committed.max(mark.group), options);
         let (jobs, queue) = mpsc::channel(options.queue.max(1));
+        let is_closing = Arc::new(AtomicBool::new(false));
         let thread = std::thread::Builder::new()
             .name("strowger-durable".to_owned())
-            .spawn(move || writer.run(queue))
+            .spawn({
+                let is_closing = Arc::clone(&is_closing);
+                move || writer.run(queue, &is_closing)
+            })
             .map_err(io)?;
         Ok(Self(Arc::new(StoreThread {
             path: path.to_owned(),
-            jobs: Some(jobs),
+            jobs,
+            is_closing,
             thread: Some(thread),
         })))
     }
@@ -183,9 +191,7 @@ impl FjallStore {
 
     /// Injects a fault into the next group of writes that has no fault yet, for tests.
     pub async fn inject(&self, fault: StoreFault) {
-        if let Some(jobs) = &self.0.jobs {
-            let _ = jobs.send(Job::Inject(fault)).await;
-        }
+        let _ = self.0.jobs.send(Job::Inject(fault)).await;
     }
 
     /// Queues an operation, and waits for its result.
@@ -196,10 +202,8 @@ impl FjallStore {
         let jobs = self.0.jobs.clone();
         Box::pin(async move {
             let (done, result) = oneshot::channel();
-            let jobs = jobs.ok_or(StoreError::Closed)?;
             let queued = jobs.send(make(done)).await;
             queued.map_err(|_| StoreError::Closed)?;
-            drop(jobs);
             result.await.unwrap_or(Err(StoreError::Closed))
         })
     }
@@ -239,7 +243,9 @@ impl Store for FjallStore {
 
 impl Drop for StoreThread {
     fn drop(&mut self) {
-        self.jobs = None;
+        self.is_closing.store(true, Ordering::Release);
+        // If the queue is full, the thread is awake and looks at the flag by itself.
+        let _ = self.jobs.try_send(Job::Close);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }

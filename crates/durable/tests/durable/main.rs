@@ -1,3 +1,5 @@
 //! The guarantees of durable actors and their stores, tested through the public API.
 
+mod actor;
+mod counter;
 mod store;

@@ -14,6 +14,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot};
@@ -46,6 +47,8 @@ pub(super) enum Job {
         done: Done<Sequence>,
     },
     Inject(StoreFault),
+    /// Wakes the thread, which then sees that the store is closing.
+    Close,
 }
 
 /// A write of a group that has passed its checks, with the result for its caller.
@@ -104,7 +107,7 @@ impl Writer {
     }
 
     /// Serves operations until the store is dropped.
-    pub(super) fn run(mut self, mut queue: mpsc::Receiver<Job>) {
+    pub(super) fn run(mut self, mut queue: mpsc::Receiver<Job>, is_closing: &AtomicBool) {
         let mut jobs = Vec::new();
         while queue.blocking_recv_many(&mut jobs, self.options.group.max(1)) > 0 {
             self.serve(std::mem::take(&mut jobs));
@@ -113,6 +116,14 @@ impl Writer {
                 self.synced = Instant::now();
                 let _ = self.mark.sync();
             }
+            if is_closing.load(Ordering::Acquire) {
+                break;
+            }
+        }
+        // Nothing is queued any more; callers that still wait for room learn that it is closed.
+        queue.close();
+        while let Ok(job) = queue.try_recv() {
+            self.serve(vec![job]);
         }
         if self.failure.is_none()
             && let Some(rows) = &self.rows
@@ -131,6 +142,7 @@ impl Writer {
             match job {
                 Job::Read { entity, done } => reads.push((entity, done)),
                 Job::Inject(fault) => self.faults.insert(0, fault),
+                Job::Close => {}
                 write => writes.push(write),
             }
         }
@@ -219,7 +231,7 @@ impl Writer {
                     }
                     accepted.push(Accepted::Append(done, head.sequence));
                 }
-                Job::Read { .. } | Job::Inject(_) => {}
+                Job::Read { .. } | Job::Inject(_) | Job::Close => {}
             }
             group.put_head(&entity, head);
             self.heads.insert(entity, head);
@@ -280,7 +292,7 @@ impl Job {
             Self::Lease { done, .. } => _ = done.send(Err(error.clone())),
             Self::Read { done, .. } => _ = done.send(Err(error.clone())),
             Self::Append { done, .. } => _ = done.send(Err(error.clone())),
-            Self::Inject(_) => {}
+            Self::Inject(_) | Self::Close => {}
         }
     }
 }
