@@ -2,4 +2,6 @@
 
 mod actor;
 mod counter;
+mod kill;
+mod simulation;
 mod store;
