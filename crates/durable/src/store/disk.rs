@@ -165,7 +165,7 @@ impl FjallStore {
                 return Err(OpenError::Lost { path, groups });
             }
         }
-        let writer = Writer::new(path, rows, mark_file, committed.max(mark.group), options);
+        let writer = Writer::new(path, rows, mark_file, [committed, mark.group], options);
         let (jobs, queue) = mpsc::channel(options.queue.max(1));
         let is_closing = Arc::new(AtomicBool::new(false));
         let thread = std::thread::Builder::new()
@@ -269,33 +269,26 @@ fn catch_database_panic<T>(call: impl FnOnce() -> fjall::Result<T>) -> Result<T,
 /// A failure of the database.
 #[derive(Debug, thiserror::Error)]
 enum DatabaseError {
-    #[error("{0}")]
+    #[error("{}", describe(.0))]
     Fjall(fjall::Error),
     #[error("the database panicked")]
     Panicked,
 }
 
 impl DatabaseError {
-    /// Returns the error of the operating system that caused this one, if there is one.
-    const fn io(&self) -> Option<&std::io::Error> {
-        match self {
-            Self::Fjall(
-                fjall::Error::Io(source) | fjall::Error::Storage(fjall::LsmError::Io(source)),
-            ) => Some(source),
-            _ => None,
-        }
-    }
-
-    /// Creates the error of a full disk, for tests.
-    fn injected_full() -> Self {
-        let source = std::io::Error::new(std::io::ErrorKind::StorageFull, "injected");
+    /// Creates an error of the operating system, for tests.
+    fn injected(kind: std::io::ErrorKind) -> Self {
+        let source = std::io::Error::new(kind, "injected");
         Self::Fjall(fjall::Error::Io(source))
     }
 
     /// Returns `true` if the cause is a lack of space, which may end.
     fn is_disk_full(&self) -> bool {
         use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
-        self.io().is_some_and(|source| {
+        let Self::Fjall(error) = self else {
+            return false;
+        };
+        io_error(error).is_some_and(|source| {
             matches!(source.kind(), StorageFull | QuotaExceeded | FileTooLarge)
         })
     }
@@ -329,4 +322,19 @@ impl DatabaseError {
             },
         }
     }
+}
+
+/// Returns the error of the operating system that caused an error of the database.
+const fn io_error(error: &fjall::Error) -> Option<&std::io::Error> {
+    match error {
+        fjall::Error::Io(source) | fjall::Error::Storage(fjall::LsmError::Io(source)) => {
+            Some(source)
+        }
+        _ => None,
+    }
+}
+
+/// Describes an error of the database, by its cause if the operating system is the cause.
+fn describe(error: &fjall::Error) -> String {
+    io_error(error).map_or_else(|| error.to_string(), ToString::to_string)
 }

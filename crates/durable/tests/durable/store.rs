@@ -1,12 +1,14 @@
 //! Both stores pass the conformance suite, and a store on disk reports its losses.
 
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use strowger_durable::conformance::{self, StoreUnderTest};
 use strowger_durable::store::{
     Batch, Durability, EntityId, FjallOptions, FjallStore, MemoryStore, OpenError, Sequence, Store,
-    StoreFault, Table,
+    StoreError, StoreFault, Table,
 };
 
 struct InMemory(MemoryStore);
@@ -151,4 +153,87 @@ async fn store_is_open_in_one_place_at_a_time() {
     );
     drop(first);
     assert!(FjallStore::open(folder.path(), FjallOptions::default()).is_ok());
+}
+
+/// The files of a store by their paths in its folder.
+type StoreFiles = BTreeMap<PathBuf, Vec<u8>>;
+
+/// Reads the files of a store, without the zeros at the end of preallocated ones.
+fn files_in(folder: &Path) -> StoreFiles {
+    let mut files = StoreFiles::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in std::fs::read_dir(next).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let mut bytes = std::fs::read(&path).expect("a file");
+            if bytes.len() > 1 << 20 {
+                let end = bytes.iter().rposition(|byte| *byte != 0);
+                bytes.truncate(end.map_or(0, |last| last + 1));
+            }
+            let name = path.strip_prefix(folder).expect("it is below");
+            files.insert(name.to_owned(), bytes);
+        }
+    }
+    files
+}
+
+/// Opens a copy of a store. Returns the last sequence of its entity, or `None` if damage is
+/// reported.
+async fn last_sequence(files: &StoreFiles) -> Option<Sequence> {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, bytes) in files {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        std::fs::write(path, bytes).expect("it is written");
+    }
+    let entity = EntityId::new("test", "a").expect("a short name");
+    let store = match FjallStore::open(folder.path(), FjallOptions::default()) {
+        Ok(store) => store,
+        Err(OpenError::Lost { .. } | OpenError::Damaged { .. }) => return None,
+        Err(error) => panic!("{error}"),
+    };
+    match store.read(&entity).await {
+        Ok(found) => Some(found.sequence),
+        Err(StoreError::Damaged { .. }) => None,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[tokio::test]
+async fn damaged_journal_is_never_silent() {
+    const BATCHES: u64 = 7;
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = FjallStore::open(folder.path(), FjallOptions::default()).expect("it opens");
+    append(&store, BATCHES).await;
+    let files = files_in(folder.path());
+    drop(store);
+    assert_eq!(last_sequence(&files).await, Some(Sequence(BATCHES)));
+    let is_journal = |path: &&PathBuf| path.extension().is_some_and(|it| it == "jnl");
+    let journal = files.keys().find(is_journal).expect("a journal");
+    let bytes = &files[journal];
+    let cuts = (0..bytes.len())
+        .step_by(53)
+        .map(|cut| bytes[..cut].to_vec());
+    let flips = (0..bytes.len()).step_by(31).map(|at| {
+        let mut bytes = bytes.clone();
+        bytes[at] ^= 1 << (at % 8);
+        bytes
+    });
+    let (mut whole, mut reported) = (0, 0);
+    for damaged in cuts.chain(flips) {
+        let mut files = files.clone();
+        files.insert(journal.clone(), damaged);
+        match last_sequence(&files).await {
+            Some(found) => {
+                assert_eq!(found, Sequence(BATCHES), "a silent loss");
+                whole += 1;
+            }
+            None => reported += 1,
+        }
+    }
+    assert!(reported > whole, "{reported} reported, {whole} whole");
 }

@@ -12,7 +12,8 @@
 //! without them; so it is never repeated. After a write that found no room the database refuses all
 //! further ones until it is opened again, which also shows what became of the failed group.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -74,10 +75,12 @@ pub(super) struct Writer {
     mark: MarkFile,
     /// The number of the last group that was attempted.
     group: u64,
+    /// The number of the last group that was acknowledged.
+    acknowledged: u64,
     options: FjallOptions,
     /// Heads of entities as of the last committed group.
     heads: HashMap<EntityId, EntityHead>,
-    faults: Vec<StoreFault>,
+    faults: VecDeque<StoreFault>,
     /// The error of every operation, once the store has failed.
     failure: Option<StoreError>,
     reopen_at: Instant,
@@ -85,21 +88,23 @@ pub(super) struct Writer {
 }
 
 impl Writer {
+    /// Takes over a database, with the numbers of its last group and of the last one in the mark.
     pub(super) fn new(
         path: &Path,
         rows: Rows,
         mark: MarkFile,
-        group: u64,
+        [committed, marked]: [u64; 2],
         options: FjallOptions,
     ) -> Self {
         Self {
             path: path.to_owned(),
             rows: Some(rows),
             mark,
-            group,
+            group: committed.max(marked),
+            acknowledged: committed,
             options,
             heads: HashMap::new(),
-            faults: Vec::new(),
+            faults: VecDeque::new(),
             failure: None,
             reopen_at: Instant::now(),
             synced: Instant::now(),
@@ -141,7 +146,7 @@ impl Writer {
         for job in jobs {
             match job {
                 Job::Read { entity, done } => reads.push((entity, done)),
-                Job::Inject(fault) => self.faults.insert(0, fault),
+                Job::Inject(fault) => self.faults.push_back(fault),
                 Job::Close => {}
                 write => writes.push(write),
             }
@@ -162,15 +167,32 @@ impl Writer {
         let now = Instant::now();
         if self.rows.is_none() && now >= self.reopen_at {
             self.reopen_at = now + REOPEN_INTERVAL;
-            match Rows::open(&self.path.join("db")) {
-                Ok(rows) => self.rows = Some(rows),
-                Err(error) => tracing::warn!(%error, "store cannot be opened again"),
-            }
+            self.reopen()?;
         }
-        let detail = || "the store is not open again yet".into();
-        self.rows
-            .as_ref()
-            .ok_or_else(|| StoreError::DiskFull { detail: detail() })
+        self.rows.as_ref().ok_or_else(|| StoreError::DiskFull {
+            detail: "the store could not be opened again yet".into(),
+        })
+    }
+
+    /// Opens the database again, unless there is still no room. It must have all groups that were
+    /// acknowledged.
+    fn reopen(&mut self) -> Result<(), StoreError> {
+        let opened = Rows::open(&self.path.join("db")).and_then(|rows| {
+            let committed = rows.committed_group()?;
+            Ok((rows, committed))
+        });
+        match opened {
+            Ok((_, committed)) if committed < self.acknowledged => {
+                let missing = self.acknowledged - committed;
+                return Err(self.fail(&format!("the last {missing} groups are missing")));
+            }
+            Ok((rows, _)) => self.rows = Some(rows),
+            Err(error) if error.is_disk_full() => {
+                tracing::warn!(%error, "store cannot be opened again");
+            }
+            Err(error) => return Err(self.fail(&error)),
+        }
+        Ok(())
     }
 
     fn read(&mut self, entity: &EntityId) -> Result<EntityRows, StoreError> {
@@ -179,17 +201,16 @@ impl Writer {
     }
 
     fn write(&mut self, jobs: Vec<Job>) {
-        let refusal = self.rows().err();
-        let Some(rows) = self.rows.as_ref().filter(|_| refusal.is_none()) else {
-            let refusal = refusal.unwrap_or(StoreError::Closed);
+        if let Err(refusal) = self.rows() {
             jobs.into_iter().for_each(|job| job.refuse(&refusal));
             return;
-        };
+        }
+        let Some(rows) = &self.rows else { return };
         if self.heads.len() > MAX_HEADS {
             self.heads.clear();
         }
         let has_append = jobs.iter().any(|job| matches!(job, Job::Append { .. }));
-        let fault = has_append.then(|| self.faults.pop()).flatten();
+        let fault = has_append.then(|| self.faults.pop_front()).flatten();
         let mut group = rows.begin();
         let mut accepted = Vec::with_capacity(jobs.len());
         for job in jobs {
@@ -242,20 +263,28 @@ impl Writer {
         // The number is used up even if the group fails, because it may still reach the disk.
         self.group += 1;
         let committed = match fault {
-            Some(StoreFault::DiskFull) => Err(GroupError::Write(DatabaseError::injected_full())),
+            Some(StoreFault::DiskFull) => Err(GroupError::Write(DatabaseError::injected(
+                ErrorKind::StorageFull,
+            ))),
             _ => group.commit(self.group, self.options.durability),
         };
         let committed = match fault {
-            Some(StoreFault::SyncFailed) => Err(GroupError::Sync(DatabaseError::Panicked)),
+            Some(StoreFault::SyncFailed) => {
+                Err(GroupError::Sync(DatabaseError::injected(ErrorKind::Other)))
+            }
             _ => committed,
         };
         let result = match committed {
-            Ok(()) => self.mark.write(self.group).map_err(|error| {
-                // Without its mark, a loss of the group would go unnoticed.
-                self.fail(&error)
-            }),
+            // Without its mark, a loss of the group would go unnoticed.
+            Ok(()) => self
+                .mark
+                .write(self.group)
+                .map_err(|error| self.fail(&error)),
             Err(error) => Err(self.group_failed(&error)),
         };
+        if result.is_ok() {
+            self.acknowledged = self.group;
+        }
         for write in accepted {
             write.finish(result.clone());
         }
