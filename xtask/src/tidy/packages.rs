@@ -12,6 +12,7 @@ const PERMITTED_IMPORTS: &[(&str, &str)] = &[
     ("strowger-seeded-bug", ""),
     ("strowger", "strowger-macros strowger-seeded-bug"),
     ("strowger-pfcp", "strowger-seeded-bug"),
+    ("strowger-durable", "strowger strowger-seeded-bug"),
     (
         "strowger-pfcp-node",
         "strowger strowger-pfcp strowger-seeded-bug",

@@ -1,0 +1,216 @@
+//! Actors whose state is stored.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use strowger::{Actor, BoxError, Context, MailboxSpec};
+
+use crate::answers::AnswerWindow;
+use crate::gate::{DurableContext, Outputs};
+use crate::journal::Journal;
+use crate::store::{EntityId, Sequence, Store, StoreError, TooLongForEntityId};
+
+/// An actor whose state outlives the process.
+///
+/// The state is read before [`pre_start`](Self::pre_start) and written after each message that
+/// changes it. Replies, messages to others and timers leave through the [`DurableContext`], and
+/// only after that write is durable. Further messages wait meanwhile.
+///
+/// A hook that fails or panics, and a write that fails, end the incarnation; its changes since the
+/// last write are forgotten, and its outputs dropped. A supervisor restarts it from the store.
+pub trait DurableActor: Sized + Send + 'static {
+    /// The name of this kind of entity in the store. It must not change while entities of this kind
+    /// are stored.
+    const KIND: &'static str;
+
+    /// The stored state. An entity starts with the default, and is stored once it differs from it.
+    ///
+    /// It is stored with the names of its fields, so fields can be removed, and fields with
+    /// `#[serde(default)]` can be added.
+    type State: Serialize + DeserializeOwned + Default + Send + Sync + 'static;
+    /// The type of message that the actor takes; see [`Actor::Msg`].
+    type Msg: Send + 'static;
+    /// The arguments from which every incarnation is built, besides its state.
+    type Args: Clone + Send + Sync + 'static;
+    /// The error that the actor's hooks return.
+    type Error: Into<BoxError> + Send + 'static;
+
+    /// Capacity of the mailbox and the behavior beyond it.
+    const MAILBOX: MailboxSpec = MailboxSpec::DEFAULT;
+
+    /// The answers that are kept for repeated requests; see [`DurableContext::reply_once`].
+    const ANSWERS: AnswerWindow = AnswerWindow::DEFAULT;
+
+    /// Builds the value of an incarnation. It may change the state, and its outputs go through the
+    /// gate, as those of [`handle`](Self::handle) do.
+    fn pre_start(
+        args: Self::Args,
+        state: &mut Self::State,
+        cx: &mut DurableContext<'_, Self>,
+    ) -> impl Future<Output = Result<Self, Self::Error>> + Send;
+
+    /// Handles one message.
+    fn handle(
+        &mut self,
+        message: Self::Msg,
+        state: &mut Self::State,
+        cx: &mut DurableContext<'_, Self>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send;
+}
+
+/// The actor that runs a [`DurableActor`]: it is spawned and supervised like any other, and its
+/// address takes the messages of `A`.
+///
+/// A second activation of an entity takes it over: the next write of the first one is refused, and
+/// ends it with [`DurableError::NotSaved`].
+pub struct Durable<A: DurableActor> {
+    actor: A,
+    state: A::State,
+    journal: Journal,
+}
+
+/// The arguments of a [`Durable`] actor.
+pub struct DurableArgs<A: DurableActor> {
+    store: Arc<dyn Store>,
+    entity: EntityId,
+    args: A::Args,
+}
+
+impl<A: DurableActor> DurableArgs<A> {
+    /// Creates the arguments for the entity with this key.
+    ///
+    /// # Errors
+    /// Fails if the key is longer than [`EntityId::MAX_LEN`].
+    pub fn new(
+        store: Arc<dyn Store>,
+        key: impl Into<Arc<str>>,
+        args: A::Args,
+    ) -> Result<Self, TooLongForEntityId> {
+        let entity = EntityId::new(A::KIND, key)?;
+        Ok(Self {
+            store,
+            entity,
+            args,
+        })
+    }
+}
+
+impl<A: DurableActor> Clone for DurableArgs<A> {
+    fn clone(&self) -> Self {
+        Self {
+            store: Arc::clone(&self.store),
+            entity: self.entity.clone(),
+            args: self.args.clone(),
+        }
+    }
+}
+
+impl<A: DurableActor> Actor for Durable<A> {
+    type Msg = A::Msg;
+    type Args = DurableArgs<A>;
+    type Error = DurableError;
+
+    const MAILBOX: MailboxSpec = A::MAILBOX;
+
+    async fn pre_start(args: DurableArgs<A>, cx: &mut Context<Self>) -> Result<Self, DurableError> {
+        let opened = Journal::open(args.store, args.entity, A::ANSWERS).await;
+        let (mut journal, mut state) = opened?;
+        let mut outputs = Outputs::new();
+        let mut durable = DurableContext {
+            context: cx,
+            outputs: &mut outputs,
+            journal: &mut journal,
+        };
+        let started = A::pre_start(args.args, &mut state, &mut durable).await;
+        let actor = started.map_err(DurableError::hook)?;
+        outputs.leave_after(&mut journal, &state, cx).await?;
+        Ok(Self {
+            actor,
+            state,
+            journal,
+        })
+    }
+
+    async fn handle(&mut self, message: A::Msg, cx: &mut Context<Self>) -> Result<(), Self::Error> {
+        let mut outputs = Outputs::new();
+        let mut durable = DurableContext {
+            context: cx,
+            outputs: &mut outputs,
+            journal: &mut self.journal,
+        };
+        let handled = self.actor.handle(message, &mut self.state, &mut durable);
+        handled.await.map_err(DurableError::hook)?;
+        let (journal, state) = (&mut self.journal, &self.state);
+        outputs.leave_after(journal, state, cx).await
+    }
+}
+
+impl<A: DurableActor> fmt::Debug for Durable<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Durable({})", self.journal.entity())
+    }
+}
+
+impl<A: DurableActor> fmt::Debug for DurableArgs<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DurableArgs({})", self.entity)
+    }
+}
+
+/// The reason why an incarnation of a durable actor ended with
+/// [`Exit::Failed`](strowger::Exit::Failed), whose error can be downcast to this.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DurableError {
+    /// The store did not give out the entity.
+    #[error("entity {entity} not loaded: {source}")]
+    NotLoaded {
+        /// The entity of the actor.
+        entity: EntityId,
+        /// The error of the store.
+        source: StoreError,
+    },
+    /// The stored rows are not a state of this type.
+    #[error(
+        "entity {entity} not decoded at sequence {sequence}: {detail}; use the version that wrote \
+         it, or restore the store from a backup"
+    )]
+    Unreadable {
+        /// The entity of the actor.
+        entity: EntityId,
+        /// The sequence of its last batch.
+        sequence: Sequence,
+        /// The error of the decoder.
+        detail: String,
+    },
+    /// The changes of a message were not written. Its replies and messages were dropped.
+    #[error("changes of entity {entity} not saved as sequence {sequence}: {source}")]
+    NotSaved {
+        /// The entity of the actor.
+        entity: EntityId,
+        /// The sequence that the batch would have had.
+        sequence: Sequence,
+        /// The error of the store.
+        source: StoreError,
+    },
+    /// The state or an answer cannot be encoded.
+    #[error("state or answer of entity {entity} not encoded: {detail}")]
+    NotEncoded {
+        /// The entity of the actor.
+        entity: EntityId,
+        /// The error of the encoder.
+        detail: String,
+    },
+    /// A hook of the actor returned an error.
+    #[error("{0}")]
+    Hook(BoxError),
+}
+
+impl DurableError {
+    fn hook(error: impl Into<BoxError>) -> Self {
+        Self::Hook(error.into())
+    }
+}

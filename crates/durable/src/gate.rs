@@ -1,0 +1,186 @@
+//! The output gate: nothing that depends on a write leaves the actor before the write is durable.
+//!
+//! # The model
+//!
+//! ```text
+//!               S stored state    M state in memory    O outputs of the current message
+//!
+//!            ┌───────────────────────────── next message ◀──────────────────────────────┐
+//!            ▼                                                                          │
+//!  M = S, O = ∅ ──▶ handle: M', O ──▶ append M' and kept answers ──▶ S' = M' ──▶ O leaves, O = ∅
+//!                      │                          │
+//!                      │ error, panic, kill       │ error, kill
+//!                      ▼                          ▼
+//!             O is dropped, M' is forgotten; the next incarnation begins with M = S or M = S'
+//! ```
+//!
+//! 1. Between two messages, `M = S` and `O` is empty. A start establishes this, because it reads
+//!    `M` from the store; an append that succeeds restores it.
+//! 2. A handler reads `M`, its message and nothing else of the entity. So what is in `O` depends on
+//!    `S` and on `M'` alone, and `O` leaves only after `S' = M'`.
+//! 3. No other message is handled between `handle` and the end of the append. Without this rule, a
+//!    second message could read `M'` and answer from it while the write of `M'` may still fail;
+//!    every answer would have to wait for all writes before it, and the failure of one would take
+//!    back the others. An actor of many entities gets its throughput from the store, which commits
+//!    the writes of different entities as a group.
+//! 4. If the append fails, or if the incarnation ends before it is known to have succeeded, `O` is
+//!    dropped. Its askers learn that there is no answer, not that there is no effect: `S'` may be
+//!    `M'`. A sender that must know repeats its request with the same [`IdempotencyKey`]; the kept
+//!    answer is in the same append as the effect, so there are both or neither.
+//! 5. A message that leaves `M' = M` and keeps no answer needs no append: by 1, what it read is
+//!    stored.
+//!
+//! What a handler does past its [`DurableContext`] does not go through the gate: an ask of its own,
+//! a file, a send to an address that it holds. Those happen even if the append fails.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use strowger::{Accepts, ActorPath, ActorRef, Context, Recipient, Reply};
+
+use crate::actor::{Durable, DurableActor, DurableError};
+use crate::answers::IdempotencyKey;
+use crate::journal::Journal;
+use crate::seeded_bug::{Bug, seeded};
+use crate::store::EntityId;
+
+/// The context of a durable actor. What leaves through it goes through the [output gate](self).
+pub struct DurableContext<'a, A: DurableActor> {
+    pub(crate) context: &'a mut Context<Durable<A>>,
+    pub(crate) outputs: &'a mut Outputs<A::Msg>,
+    pub(crate) journal: &'a mut Journal,
+}
+
+impl<A: DurableActor> DurableContext<'_, A> {
+    /// Answers a request, once the current message's changes are durable.
+    pub fn reply<T: Send + 'static>(&mut self, reply: Reply<T>, answer: T) {
+        self.outputs
+            .add(Output::Reply(Box::new(|| reply.send(answer))));
+    }
+
+    /// Answers a request that may be repeated. The first time, `effect` changes the state and
+    /// returns the answer, which is kept with the state; after that, the kept answer is given, and
+    /// `effect` does not run.
+    pub fn reply_once<T>(
+        &mut self,
+        key: &IdempotencyKey,
+        reply: Reply<T>,
+        effect: impl FnOnce() -> T,
+    ) where
+        T: Serialize + DeserializeOwned + Send + 'static,
+    {
+        match self.journal.kept_answer(key) {
+            Some(Ok(answer)) => self.reply(reply, answer),
+            Some(Err(error)) => {
+                tracing::error!(entity = %self.entity(), %key, %error, "kept answer not decoded");
+                drop(reply);
+            }
+            None => {
+                let answer = effect();
+                self.journal.keep_answer(key, &answer);
+                self.reply(reply, answer);
+            }
+        }
+    }
+
+    /// Sends a message to another actor, once the current message's changes are durable. If its
+    /// mailbox is full, the next message of this actor waits for room there. A message that is
+    /// refused is logged and dropped.
+    pub fn tell<T: Send + 'static>(&mut self, to: Recipient<T>, message: T) {
+        let send = async move {
+            if let Err(error) = to.tell(message).await {
+                let to = to.actor().path();
+                tracing::warn!(%to, %error, "message of a durable actor dropped");
+            }
+        };
+        self.outputs.add(Output::Tell(Box::pin(send)));
+    }
+
+    /// Sends a message to this incarnation after a delay, which begins once the current message's
+    /// changes are durable. The timer is not durable itself: it ends with the incarnation.
+    pub fn send_after<T>(&mut self, delay: Duration, message: T)
+    where
+        A::Msg: Accepts<T>,
+    {
+        let message = A::Msg::wrap(message);
+        self.outputs.add(Output::Timer(delay, message));
+    }
+
+    /// Ends the actor after the current message, once its changes are durable.
+    pub fn stop(&mut self) {
+        self.context.stop();
+    }
+
+    /// Returns the entity whose state this is.
+    #[must_use]
+    pub fn entity(&self) -> &EntityId {
+        self.journal.entity()
+    }
+
+    /// Returns the actor's own address.
+    #[must_use]
+    pub fn actor_ref(&self) -> ActorRef<A::Msg> {
+        self.context.actor_ref()
+    }
+
+    /// Returns the actor's path in the tree.
+    #[must_use]
+    pub fn path(&self) -> ActorPath {
+        self.context.path()
+    }
+}
+
+impl<A: DurableActor> std::fmt::Debug for DurableContext<'_, A> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "DurableContext({})", self.entity())
+    }
+}
+
+/// The outputs of one message, in the order in which the handler made them.
+pub(crate) struct Outputs<M>(Vec<Output<M>>);
+
+enum Output<M> {
+    Reply(Box<dyn FnOnce() + Send>),
+    Tell(Pin<Box<dyn Future<Output = ()> + Send>>),
+    Timer(Duration, M),
+}
+
+impl<M: Send + 'static> Outputs<M> {
+    pub(crate) const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    fn add(&mut self, output: Output<M>) {
+        self.0.push(output);
+    }
+
+    /// Makes the state durable, then lets the outputs leave. If that fails, they are dropped.
+    pub(crate) async fn leave_after<A: DurableActor<Msg = M>>(
+        mut self,
+        journal: &mut Journal,
+        state: &A::State,
+        context: &mut Context<Durable<A>>,
+    ) -> Result<(), DurableError> {
+        if seeded(Bug::OutputsLeaveBeforeAppend) {
+            self.leave(context).await;
+        }
+        let saved = journal.save(state).await;
+        if saved.is_ok() || seeded(Bug::OutputsLeaveAfterFailedAppend) {
+            self.leave(context).await;
+        }
+        saved
+    }
+
+    async fn leave<A: DurableActor<Msg = M>>(&mut self, context: &mut Context<Durable<A>>) {
+        for output in self.0.drain(..) {
+            match output {
+                Output::Reply(send) => send(),
+                Output::Tell(send) => send.await,
+                Output::Timer(delay, message) => _ = context.send_after(delay, message),
+            }
+        }
+    }
+}

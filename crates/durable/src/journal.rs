@@ -1,0 +1,156 @@
+//! The stored side of one activation: what was read, and how it is written.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::actor::DurableError;
+use crate::answers::{AnswerWindow, IdempotencyKey, KeptAnswers};
+use crate::seeded_bug::{Bug, seeded};
+use crate::store::{Batch, EntityId, Fence, Sequence, Store, Table};
+
+/// The encoding of states, as the first byte of their row: MessagePack with named fields.
+const ENCODING: u8 = 1;
+
+/// An entity, held by one activation.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    store: Arc<dyn Store>,
+    entity: EntityId,
+    fence: Fence,
+    sequence: Sequence,
+    /// The digest of the stored state, by which an unchanged state is recognized. 128 bits, because
+    /// a collision would lose a change.
+    saved: u128,
+    answers: KeptAnswers,
+    /// Changes of the current message besides the state.
+    batch: Batch,
+    /// The first failure to encode an answer of the current message.
+    failure: Option<DurableError>,
+}
+
+impl Journal {
+    /// Takes an entity over, and reads it.
+    pub(crate) async fn open<S: Serialize + DeserializeOwned + Default>(
+        store: Arc<dyn Store>,
+        entity: EntityId,
+        window: AnswerWindow,
+    ) -> Result<(Self, S), DurableError> {
+        let not_loaded = |source| DurableError::NotLoaded {
+            entity: entity.clone(),
+            source,
+        };
+        let fence = store.lease(&entity).await.map_err(not_loaded)?;
+        let found = store.read(&entity).await.map_err(not_loaded)?;
+        let unreadable = |detail| DurableError::Unreadable {
+            entity: entity.clone(),
+            sequence: found.sequence,
+            detail,
+        };
+        let mut answers = KeptAnswers::new(window);
+        let mut state = S::default();
+        // An entity that still has its first state is not stored.
+        let mut saved = xxh3_128(&encode(&entity, &state)?);
+        for row in &found.rows {
+            match row.table {
+                Table::State => {
+                    let payload = row.value.strip_prefix(&[ENCODING]);
+                    let payload = payload.ok_or_else(|| {
+                        let encoding = row.value.first().copied().unwrap_or_default();
+                        unreadable(format!("unknown encoding {encoding}"))
+                    })?;
+                    let decoded = rmp_serde::from_slice(payload);
+                    state = decoded.map_err(|error| unreadable(error.to_string()))?;
+                    saved = xxh3_128(&row.value);
+                }
+                Table::Answers => answers
+                    .load(row)
+                    .ok_or_else(|| unreadable("malformed kept answer".to_owned()))?,
+            }
+        }
+        let journal = Self {
+            fence,
+            sequence: found.sequence,
+            saved,
+            answers,
+            batch: Batch::new(),
+            failure: None,
+            store,
+            entity,
+        };
+        Ok((journal, state))
+    }
+
+    pub(crate) const fn entity(&self) -> &EntityId {
+        &self.entity
+    }
+
+    /// Returns the answer that was given to an earlier request with this key.
+    pub(crate) fn kept_answer<T: DeserializeOwned>(
+        &self,
+        key: &IdempotencyKey,
+    ) -> Option<Result<T, rmp_serde::decode::Error>> {
+        let answer = self.answers.get(key, self.store.wall_clock())?;
+        Some(rmp_serde::from_slice(answer))
+    }
+
+    /// Adds an answer to the batch of the current message.
+    pub(crate) fn keep_answer<T: Serialize>(&mut self, key: &IdempotencyKey, answer: &T) {
+        match rmp_serde::to_vec_named(answer) {
+            Ok(answer) => {
+                let now = self.store.wall_clock();
+                self.answers.keep(key.clone(), answer, now, &mut self.batch);
+            }
+            Err(error) => {
+                let error = not_encoded(&self.entity, &error);
+                self.failure.get_or_insert(error);
+            }
+        }
+    }
+
+    /// Makes the state and the kept answers durable. Does nothing if they already are.
+    pub(crate) async fn save<S: Serialize>(&mut self, state: &S) -> Result<(), DurableError> {
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
+        let mut batch = std::mem::take(&mut self.batch);
+        if seeded(Bug::AnswersNotStored) {
+            batch = Batch::new();
+        }
+        let value = encode(&self.entity, state)?;
+        let digest = xxh3_128(&value);
+        if digest != self.saved {
+            batch.put(Table::State, [], value);
+        }
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let appended = self
+            .store
+            .append(&self.entity, self.sequence, self.fence, batch);
+        self.sequence = appended.await.map_err(|source| DurableError::NotSaved {
+            entity: self.entity.clone(),
+            sequence: self.sequence.next(),
+            source,
+        })?;
+        self.saved = digest;
+        Ok(())
+    }
+}
+
+/// Encodes a state for its row.
+fn encode<S: Serialize>(entity: &EntityId, state: &S) -> Result<Vec<u8>, DurableError> {
+    let mut value = vec![ENCODING];
+    let encoded = rmp_serde::encode::write_named(&mut value, state);
+    encoded.map_err(|error| not_encoded(entity, &error))?;
+    Ok(value)
+}
+
+fn not_encoded(entity: &EntityId, error: &rmp_serde::encode::Error) -> DurableError {
+    DurableError::NotEncoded {
+        entity: entity.clone(),
+        detail: error.to_string(),
+    }
+}

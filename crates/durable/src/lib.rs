@@ -1,0 +1,111 @@
+//! Actors whose state outlives the process.
+//!
+//! The state of a [`DurableActor`] is read from a [`Store`](store::Store) before its first message,
+//! and written after each message that changes it. Replies, messages to other actors and timers
+//! leave only after that write: the *output gate*. So whatever a caller was told is still true
+//! after `kill -9`, and with [`Durability::Disk`](store::Durability::Disk) after a loss of power.
+//! The store is embedded; there is no server.
+//!
+//! ```
+//! use serde::{Deserialize, Serialize};
+//! use std::sync::Arc;
+//! use strowger::{ActorSystem, Ask, BoxError, Request};
+//! use strowger_durable::store::{FjallOptions, FjallStore};
+//! use strowger_durable::{Durable, DurableActor, DurableArgs, DurableContext, IdempotencyKey};
+//!
+//! /// Pays money in or out. A repeated request has the same key, and no further effect.
+//! struct Post { amount: i64, key: IdempotencyKey }
+//! impl Request for Post { type Reply = i64; }
+//!
+//! #[derive(Default, Serialize, Deserialize)]
+//! struct Balance { amount: i64 }
+//!
+//! struct Account;
+//! type Cx<'a> = DurableContext<'a, Account>;
+//!
+//! impl DurableActor for Account {
+//!     const KIND: &'static str = "account";
+//!     type State = Balance;
+//!     type Msg = Ask<Post>;
+//!     type Args = ();
+//!     type Error = BoxError;
+//!
+//!     async fn pre_start(_: (), _: &mut Balance, _: &mut Cx<'_>) -> Result<Self, BoxError> {
+//!         Ok(Self)
+//!     }
+//!
+//!     async fn handle(
+//!         &mut self, ask: Ask<Post>, state: &mut Balance, cx: &mut Cx<'_>,
+//!     ) -> Result<(), BoxError> {
+//!         let Post { amount, key } = ask.request;
+//!         cx.reply_once(&key, ask.reply, || { state.amount += amount; state.amount });
+//!         Ok(())
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), BoxError> {
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path();
+//! for _ in 0..2 { // The second time, the system and the store are new, and the state is not.
+//!     let store = Arc::new(FjallStore::open(path, FjallOptions::default())?);
+//!     let system = ActorSystem::new("bank")?;
+//!     let account = DurableArgs::new(store, "acc-42", ())?;
+//!     let account = system.spawn::<Durable<Account>>("acc-42", account)?;
+//!     let key = IdempotencyKey::new("transfer 1")?;
+//!     assert_eq!(account.ask(Post { amount: 50, key }).await?, 50);
+//! #   system.shutdown(std::time::Duration::from_secs(1)).await;
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Guarantees
+//!
+//! - **The output gate**: an answer, a message or a timer made through the [`DurableContext`]
+//!   leaves after the changes of its message are durable, or never. [`gate`] has the model.
+//! - **A write that fails** drops them, and ends the incarnation with [`DurableError::NotSaved`]; a
+//!   supervisor restarts the actor from the store.
+//! - **The changes of one message** and the answers that it keeps are stored as a whole or not at
+//!   all.
+//! - **A request with an [`IdempotencyKey`]** takes effect once, and is answered the same each
+//!   time, within the [`AnswerWindow`].
+//! - **Two activations** of one entity never both write: the earlier one is refused, and ends.
+//! - **Messages wait** while a write is under way; worker threads do not.
+//! - **Damage is reported**: a damaged entity does not start, and says at which sequence; the
+//!   others do. A store that has lost acknowledged writes does not open, unless that is accepted.
+//! - **A full disk** refuses writes until there is room. **A failed sync** ends the service of the
+//!   store; it is never repeated.
+//!
+//! # What is not guaranteed
+//!
+//! - A request without an answer may have taken effect. Repeat it with the same key.
+//! - Delivery is at most once: a message in a mailbox, or on its way to another actor, is lost with
+//!   the process.
+//! - A timer ends with its incarnation.
+//! - An effect past the [`DurableContext`], such as a file or an ask of the handler, happens even
+//!   if the write fails.
+//! - An earlier activation may still answer requests that change nothing, until its next write.
+//! - A store on disk does not survive a loss of power in the mode
+//!   [`Durability::Process`](store::Durability::Process).
+//!
+//! Entities that start on their first message, the event-sourced form, the outbox and durable
+//! timers are not part of the crate yet.
+//!
+//! # Testing
+//!
+//! A [`MemoryStore`](store::MemoryStore) runs under `strowger::testing`: its delays follow from a
+//! seed, and faults can be injected.
+
+mod actor;
+mod answers;
+#[cfg(feature = "testing")]
+pub mod conformance;
+pub mod gate;
+mod journal;
+mod seeded_bug;
+pub mod store;
+
+pub use actor::{Durable, DurableActor, DurableArgs, DurableError};
+pub use answers::{AnswerWindow, IdempotencyKey, IdempotencyKeyTooLong};
+pub use gate::DurableContext;

@@ -1,0 +1,14 @@
+//! Seeded bugs, which the tests must find one at a time: `cargo xtask bugs`.
+
+strowger_seeded_bug::bugs! {
+    /// A store accepts a write of a holder that was replaced.
+    FenceIgnored,
+    /// A store accepts a write that does not follow the last one.
+    SequenceIgnored,
+    /// Replies, messages and timers leave before the state is written.
+    OutputsLeaveBeforeAppend,
+    /// Replies, messages and timers leave although the state was not written.
+    OutputsLeaveAfterFailedAppend,
+    /// The state is written without the answers to repeated requests.
+    AnswersNotStored,
+}

@@ -1,0 +1,340 @@
+//! The store on disk: an embedded database, written in groups by a dedicated thread.
+//!
+//! ```text
+//!  PATH/mark   the number of the last committed group, outside of the database
+//!  PATH/db/    the database (fjall), with one table
+//! ```
+//!
+//! Callers queue operations and await their results; only the thread touches the disk. The writes
+//! that wait when a group is finished are the next group, so there is no timer.
+
+mod mark;
+mod rows;
+mod writer;
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use tokio::sync::{mpsc, oneshot};
+
+use self::mark::MarkFile;
+use self::rows::Rows;
+use self::writer::{Job, Writer};
+use super::{
+    Batch, EntityId, EntityRows, Fence, Sequence, Store, StoreError, StoreFault, StoreFuture,
+};
+
+/// The failures that an acknowledged write survives.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// The end of the process, including `kill -9`: a write is acknowledged once the operating
+    /// system has it.
+    #[default]
+    Process,
+    /// The end of the operating system too, such as a loss of power: a write is acknowledged after
+    /// an `fdatasync`, of which there is one for each group.
+    Disk,
+}
+
+/// Options for opening a [`FjallStore`].
+#[derive(Debug, Clone, Copy)]
+pub struct FjallOptions {
+    /// The failures that an acknowledged write survives.
+    pub durability: Durability,
+    /// Maximum number of operations that wait; further callers wait for room.
+    pub queue: usize,
+    /// Maximum number of operations in a group.
+    pub group: usize,
+    /// `true` to open a store that has lost acknowledged writes, without them.
+    pub accept_loss: bool,
+}
+
+impl Default for FjallOptions {
+    fn default() -> Self {
+        Self {
+            durability: Durability::Process,
+            queue: 4096,
+            group: 64,
+            accept_loss: false,
+        }
+    }
+}
+
+/// The reason why a store on disk could not be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// Another process has the store open.
+    #[error("{}: store is open in another process; stop that process", path.display())]
+    Locked {
+        /// The path of the store.
+        path: PathBuf,
+    },
+    /// The operating system refused an operation.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The path of the store.
+        path: PathBuf,
+        /// The error of the operating system.
+        source: std::io::Error,
+    },
+    /// The store was written in a format that this version does not know.
+    #[error(
+        "{}: store has format {found}, this version reads {known}; use the version that wrote it",
+        path.display()
+    )]
+    UnknownFormat {
+        /// The path of the store.
+        path: PathBuf,
+        /// The format of the store.
+        found: u8,
+        /// The format that this version reads.
+        known: u8,
+    },
+    /// Acknowledged writes are missing.
+    #[error(
+        "{}: the last {groups} committed groups are missing; restore a backup, or set \
+         `accept_loss` to continue without them",
+        path.display()
+    )]
+    Lost {
+        /// The path of the store.
+        path: PathBuf,
+        /// The number of groups that are missing.
+        groups: u64,
+    },
+    /// The database cannot be read.
+    #[error("{}: database is damaged: {detail}; restore a backup", path.display())]
+    Damaged {
+        /// The path of the store.
+        path: PathBuf,
+        /// The error of the database.
+        detail: String,
+    },
+}
+
+/// A store on the local disk.
+///
+/// Clones share the store. Dropping the last one blocks until the queued operations are done.
+#[derive(Clone)]
+pub struct FjallStore(Arc<StoreThread>);
+
+struct StoreThread {
+    path: PathBuf,
+    jobs: mpsc::Sender<Job>,
+    /// Set when the store is dropped. The end of all senders would not do: an operation that waits
+    /// for room in the queue has one, and may belong to a task that is not polled meanwhile.
+    is_closing: Arc<AtomicBool>,
+    /// `None` only while the store is being dropped.
+    thread: Option<JoinHandle<()>>,
+}
+
+impl FjallStore {
+    /// Opens the store in a folder, or creates an empty one. Blocks while journals are replayed.
+    ///
+    /// # Errors
+    /// Fails if the folder cannot be used, or if acknowledged writes are missing; see
+    /// [`OpenError`].
+    pub fn open(path: impl AsRef<Path>, options: FjallOptions) -> Result<Self, OpenError> {
+        let path = path.as_ref();
+        let io = |source| OpenError::Io {
+            path: path.to_owned(),
+            source,
+        };
+        std::fs::create_dir_all(path).map_err(io)?;
+        let rows = Rows::open(&path.join("db")).map_err(|error| error.of_store(path))?;
+        let (mark_file, mark) = MarkFile::open(&path.join("mark")).map_err(io)?;
+        if let Some(found) = mark.unknown_format {
+            let known = MarkFile::FORMAT;
+            let path = path.to_owned();
+            return Err(OpenError::UnknownFormat { path, found, known });
+        }
+        // The database silently drops everything behind a damaged byte of its journal.
+        let committed = rows
+            .committed_group()
+            .map_err(|error| error.of_store(path))?;
+        let groups = mark.group.saturating_sub(committed);
+        if groups > 0 {
+            tracing::error!(path = %path.display(), groups, "committed groups are missing");
+            if !options.accept_loss {
+                let path = path.to_owned();
+                return Err(OpenError::Lost { path, groups });
+            }
+        }
+        let writer = Writer::new(path, rows, mark_file, [committed, mark.group], options);
+        let (jobs, queue) = mpsc::channel(options.queue.max(1));
+        let is_closing = Arc::new(AtomicBool::new(false));
+        let thread = std::thread::Builder::new()
+            .name("strowger-durable".to_owned())
+            .spawn({
+                let is_closing = Arc::clone(&is_closing);
+                move || writer.run(queue, &is_closing)
+            })
+            .map_err(io)?;
+        Ok(Self(Arc::new(StoreThread {
+            path: path.to_owned(),
+            jobs,
+            is_closing,
+            thread: Some(thread),
+        })))
+    }
+
+    /// Returns the path of the store.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0.path
+    }
+
+    /// Injects a fault into the next group of writes that has no fault yet, for tests.
+    pub async fn inject(&self, fault: StoreFault) {
+        let _ = self.0.jobs.send(Job::Inject(fault)).await;
+    }
+
+    /// Queues an operation, and waits for its result.
+    fn submit<T: Send + 'static>(
+        &self,
+        make: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Job + Send + 'static,
+    ) -> StoreFuture<T> {
+        let jobs = self.0.jobs.clone();
+        Box::pin(async move {
+            let (done, result) = oneshot::channel();
+            let queued = jobs.send(make(done)).await;
+            queued.map_err(|_| StoreError::Closed)?;
+            result.await.unwrap_or(Err(StoreError::Closed))
+        })
+    }
+}
+
+impl Store for FjallStore {
+    fn lease(&self, entity: &EntityId) -> StoreFuture<Fence> {
+        let entity = entity.clone();
+        self.submit(|done| Job::Lease { entity, done })
+    }
+
+    fn read(&self, entity: &EntityId) -> StoreFuture<EntityRows> {
+        let entity = entity.clone();
+        self.submit(|done| Job::Read { entity, done })
+    }
+
+    fn append(
+        &self,
+        entity: &EntityId,
+        expected: Sequence,
+        fence: Fence,
+        batch: Batch,
+    ) -> StoreFuture<Sequence> {
+        if let Err(error) = batch.check_limits(entity) {
+            return Box::pin(std::future::ready(Err(error)));
+        }
+        let entity = entity.clone();
+        self.submit(move |done| Job::Append {
+            entity,
+            expected,
+            fence,
+            batch,
+            done,
+        })
+    }
+}
+
+impl Drop for StoreThread {
+    fn drop(&mut self) {
+        self.is_closing.store(true, Ordering::Release);
+        // If the queue is full, the thread is awake and looks at the flag by itself.
+        let _ = self.jobs.try_send(Job::Close);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl fmt::Debug for FjallStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FjallStore({})", self.0.path.display())
+    }
+}
+
+/// Runs a call into the database. Damaged data may cause a panic there.
+fn catch_database_panic<T>(call: impl FnOnce() -> fjall::Result<T>) -> Result<T, DatabaseError> {
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(result) => result.map_err(DatabaseError::Fjall),
+        Err(_) => Err(DatabaseError::Panicked),
+    }
+}
+
+/// A failure of the database.
+#[derive(Debug, thiserror::Error)]
+enum DatabaseError {
+    #[error("{}", describe(.0))]
+    Fjall(fjall::Error),
+    #[error("the database panicked")]
+    Panicked,
+}
+
+impl DatabaseError {
+    /// Creates an error of the operating system, for tests.
+    fn injected(kind: std::io::ErrorKind) -> Self {
+        let source = std::io::Error::new(kind, "injected");
+        Self::Fjall(fjall::Error::Io(source))
+    }
+
+    /// Returns `true` if the cause is a lack of space, which may end.
+    fn is_disk_full(&self) -> bool {
+        use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+        let Self::Fjall(error) = self else {
+            return false;
+        };
+        io_error(error).is_some_and(|source| {
+            matches!(source.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+        })
+    }
+
+    fn of_store(self, path: &Path) -> OpenError {
+        use std::io::ErrorKind::{
+            FileTooLarge, OutOfMemory, PermissionDenied, QuotaExceeded, ReadOnlyFilesystem,
+            ResourceBusy, StorageFull,
+        };
+        let path = path.to_owned();
+        match self {
+            Self::Fjall(fjall::Error::Locked) => OpenError::Locked { path },
+            Self::Fjall(
+                fjall::Error::Io(source) | fjall::Error::Storage(fjall::LsmError::Io(source)),
+            ) if matches!(
+                source.kind(),
+                PermissionDenied
+                    | ReadOnlyFilesystem
+                    | StorageFull
+                    | QuotaExceeded
+                    | FileTooLarge
+                    | ResourceBusy
+                    | OutOfMemory
+            ) =>
+            {
+                OpenError::Io { path, source }
+            }
+            error => OpenError::Damaged {
+                path,
+                detail: error.to_string(),
+            },
+        }
+    }
+}
+
+/// Returns the error of the operating system that caused an error of the database.
+const fn io_error(error: &fjall::Error) -> Option<&std::io::Error> {
+    match error {
+        fjall::Error::Io(source) | fjall::Error::Storage(fjall::LsmError::Io(source)) => {
+            Some(source)
+        }
+        _ => None,
+    }
+}
+
+/// Describes an error of the database, by its cause if the operating system is the cause.
+fn describe(error: &fjall::Error) -> String {
+    io_error(error).map_or_else(|| error.to_string(), ToString::to_string)
+}

@@ -1,0 +1,116 @@
+//! The mark: the number of the last committed group, in a file beside the database.
+//!
+//! It is written after each group and before the group is acknowledged, so a database whose last
+//! group is older than the mark has lost acknowledged writes. Two slots in separate sectors are
+//! written alternately, so that one of them is always intact.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+/// The open file.
+#[derive(Debug)]
+pub(super) struct MarkFile {
+    file: File,
+    /// The offset of the next write.
+    next: u64,
+}
+
+/// The contents of the file when it was opened.
+#[derive(Debug, Default)]
+pub(super) struct FoundMark {
+    /// The number of the last committed group; 0 in a new store.
+    pub(super) group: u64,
+    /// The format of the store, if this version does not know it.
+    pub(super) unknown_format: Option<u8>,
+}
+
+impl MarkFile {
+    /// The format of stores that this version reads and writes.
+    pub(super) const FORMAT: u8 = 1;
+
+    /// Opens the file, or creates an empty one.
+    pub(super) fn open(path: &Path) -> io::Result<(Self, FoundMark)> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        let file = options.open(path)?;
+        let mut found = FoundMark::default();
+        let mut next = 0;
+        for at in [0, SECTOR] {
+            let mut slot = [0; LENGTH];
+            match file.read_exact_at(&mut slot, at) {
+                Err(error) if error.kind() == ErrorKind::UnexpectedEof => continue,
+                read => read?,
+            }
+            match decode(&slot) {
+                Some((Self::FORMAT, group)) if group >= found.group => {
+                    found.group = group;
+                    next = SECTOR - at;
+                }
+                Some((Self::FORMAT, _)) | None => {}
+                Some((format, _)) => found.unknown_format = Some(format),
+            }
+        }
+        Ok((Self { file, next }, found))
+    }
+
+    /// Overwrites the older slot.
+    pub(super) fn write(&mut self, group: u64) -> io::Result<()> {
+        self.file.write_all_at(&encode(group), self.next)?;
+        self.next = SECTOR - self.next;
+        Ok(())
+    }
+
+    /// Syncs the file to the disk.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+}
+
+fn encode(group: u64) -> [u8; LENGTH] {
+    let mut slot = [0; LENGTH];
+    slot[..3].copy_from_slice(&MAGIC);
+    slot[3] = MarkFile::FORMAT;
+    slot[4..12].copy_from_slice(&group.to_be_bytes());
+    let digest = xxh3_64(&slot[..12]);
+    slot[12..].copy_from_slice(&digest.to_be_bytes());
+    slot
+}
+
+/// Returns the format and the group of a slot; `None` if it is empty or damaged.
+fn decode(slot: &[u8; LENGTH]) -> Option<(u8, u64)> {
+    let (front, digest) = slot.split_last_chunk::<8>()?;
+    let group = front.get(4..)?.first_chunk()?;
+    let is_intact = front.starts_with(&MAGIC) && xxh3_64(front) == u64::from_be_bytes(*digest);
+    is_intact.then(|| (front[3], u64::from_be_bytes(*group)))
+}
+
+const MAGIC: [u8; 3] = *b"SWd";
+const LENGTH: usize = 20;
+const SECTOR: u64 = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damaged_slot_leaves_the_previous_mark() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("mark");
+        let (mut file, found) = MarkFile::open(&path).expect("it opens");
+        assert_eq!(found.group, 0);
+        for group in 1..=3 {
+            file.write(group).expect("it is written");
+        }
+        assert_eq!(MarkFile::open(&path).expect("it opens").1.group, 3);
+        // The third mark is in the first slot.
+        file.file.write_all_at(&[0xff], 5).expect("it is written");
+        let (mut file, found) = MarkFile::open(&path).expect("it opens");
+        assert_eq!(found.group, 2);
+        file.write(4).expect("it is written");
+        assert_eq!(MarkFile::open(&path).expect("it opens").1.group, 4);
+    }
+}

@@ -1,0 +1,229 @@
+//! The rows of all entities in one table of the database.
+//!
+//! ```text
+//!  key     | length of kind 2 | kind | length of key 2 | key | table 1 | key of the row |
+//!  value   | sequence 8 | payload | xxh3 of the key and all before 8 |
+//! ```
+//!
+//! Table 0 of an entity has one row: its head, with its fence as the payload. The empty key has the
+//! number of the last committed group.
+
+use std::path::Path;
+
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode, Readable};
+use xxhash_rust::xxh3::Xxh3;
+
+use super::{DatabaseError, Durability, catch_database_panic};
+use crate::store::{
+    EntityHead, EntityId, EntityRows, Fence, Row, RowChange, Sequence, StoreError, Table,
+};
+
+/// The open database.
+pub(super) struct Rows {
+    database: Database,
+    table: Keyspace,
+}
+
+/// The reason why an entity could not be read.
+#[derive(Debug)]
+pub(super) enum ReadError {
+    /// The database failed.
+    Database(DatabaseError),
+    /// The entity is damaged, and no other.
+    Entity(StoreError),
+}
+
+impl From<DatabaseError> for ReadError {
+    fn from(error: DatabaseError) -> Self {
+        Self::Database(error)
+    }
+}
+
+impl Rows {
+    /// Opens the database in a folder, or creates an empty one.
+    pub(super) fn open(path: &Path) -> Result<Self, DatabaseError> {
+        catch_database_panic(|| {
+            let database = Database::builder(path).worker_threads(1).open()?;
+            let table = database.keyspace("rows", KeyspaceCreateOptions::default)?;
+            Ok(Self { database, table })
+        })
+    }
+
+    /// Returns the number of the last group that the database has.
+    pub(super) fn committed_group(&self) -> Result<u64, DatabaseError> {
+        let value = catch_database_panic(|| self.table.get(GROUP_KEY))?;
+        let value = value.and_then(|value| Some(u64::from_be_bytes(*value.first_chunk()?)));
+        Ok(value.unwrap_or_default())
+    }
+
+    /// Starts a group.
+    pub(super) fn begin(&self) -> Group<'_> {
+        let batch = self.database.batch().durability(Some(PersistMode::Buffer));
+        Group { rows: self, batch }
+    }
+
+    /// Syncs all groups to the disk.
+    pub(super) fn sync(&self) -> Result<(), DatabaseError> {
+        catch_database_panic(|| self.database.persist(PersistMode::SyncData))
+    }
+
+    /// Reads the head of an entity.
+    pub(super) fn head(&self, entity: &EntityId) -> Result<EntityHead, ReadError> {
+        let key = row_key(entity, HEAD, &[]);
+        let Some(value) = catch_database_panic(|| self.table.get(&key))? else {
+            return Ok(EntityHead::default());
+        };
+        let damaged = || damaged(entity, Sequence(0), "the head of the entity");
+        let (sequence, payload) = decode(&key, &value).ok_or_else(damaged)?;
+        let fence = payload.first_chunk().ok_or_else(damaged)?;
+        Ok(EntityHead {
+            sequence,
+            fence: Fence(u64::from_be_bytes(*fence)),
+        })
+    }
+
+    /// Reads an entity.
+    pub(super) fn read(&self, entity: &EntityId) -> Result<EntityRows, ReadError> {
+        let EntityHead { sequence, .. } = self.head(entity)?;
+        let prefix = entity_prefix(entity);
+        let pairs = catch_database_panic(|| {
+            let snapshot = self.database.snapshot();
+            let pairs = snapshot.prefix(&self.table, &prefix);
+            pairs
+                .map(fjall::Guard::into_inner)
+                .collect::<Result<Vec<_>, _>>()
+        })?;
+        let mut rows = Vec::with_capacity(pairs.len());
+        for (key, value) in pairs {
+            let Some((&number, row)) = key[prefix.len()..].split_first() else {
+                return Err(damaged(entity, sequence, "a key without a table"));
+            };
+            if number == HEAD {
+                continue;
+            }
+            let Some(table) = Table::from_number(number) else {
+                return Err(damaged(entity, sequence, "a row in an unknown table"));
+            };
+            let Some((written, payload)) = decode(&key, &value) else {
+                return Err(damaged(entity, sequence, "the digest of a row"));
+            };
+            if written > sequence {
+                return Err(damaged(entity, sequence, "a row newer than its entity"));
+            }
+            rows.push(Row {
+                table,
+                key: row.to_vec(),
+                value: payload.to_vec(),
+            });
+        }
+        Ok(EntityRows { sequence, rows })
+    }
+}
+
+/// Writes that are committed together.
+pub(super) struct Group<'a> {
+    rows: &'a Rows,
+    batch: OwnedWriteBatch,
+}
+
+impl Group<'_> {
+    /// Adds the head of an entity.
+    pub(super) fn put_head(&mut self, entity: &EntityId, head: EntityHead) {
+        let key = row_key(entity, HEAD, &[]);
+        let value = encode(&key, head.sequence, &head.fence.0.to_be_bytes());
+        self.batch.insert(&self.rows.table, key, value);
+    }
+
+    /// Adds a row, or its removal. With `is_damaged`, its digest is wrong.
+    pub(super) fn change(
+        &mut self,
+        entity: &EntityId,
+        sequence: Sequence,
+        change: &RowChange,
+        is_damaged: bool,
+    ) {
+        let key = row_key(entity, change.table as u8, &change.key);
+        match &change.value {
+            Some(value) => {
+                let mut value = encode(&key, sequence, value);
+                if is_damaged && let Some(last) = value.last_mut() {
+                    *last ^= 1;
+                }
+                self.batch.insert(&self.rows.table, key, value);
+            }
+            None => self.batch.remove(&self.rows.table, key),
+        }
+    }
+
+    /// Commits the group under its number.
+    pub(super) fn commit(mut self, number: u64, durability: Durability) -> Result<(), GroupError> {
+        let number = number.to_be_bytes();
+        self.batch.insert(&self.rows.table, GROUP_KEY, number);
+        catch_database_panic(|| self.batch.commit()).map_err(GroupError::Write)?;
+        match durability {
+            Durability::Process => Ok(()),
+            Durability::Disk => self.rows.sync().map_err(GroupError::Sync),
+        }
+    }
+}
+
+/// The reason why a group was not committed.
+#[derive(Debug)]
+pub(super) enum GroupError {
+    /// Writing failed. The journals are preallocated as sparse files, so a full disk shows here.
+    Write(DatabaseError),
+    /// A sync failed, after which the contents of the disk are unknown.
+    Sync(DatabaseError),
+}
+
+const GROUP_KEY: &[u8] = &[0, 0];
+/// The number of the table with the head of an entity.
+const HEAD: u8 = 0;
+
+fn entity_prefix(entity: &EntityId) -> Vec<u8> {
+    let mut prefix = Vec::with_capacity(5 + entity.kind().len() + entity.key().len());
+    for part in [entity.kind(), entity.key()] {
+        let length = u16::try_from(part.len()).unwrap_or(u16::MAX);
+        prefix.extend(length.to_be_bytes());
+        prefix.extend(part.as_bytes());
+    }
+    prefix
+}
+
+fn row_key(entity: &EntityId, table: u8, row: &[u8]) -> Vec<u8> {
+    let mut key = entity_prefix(entity);
+    key.push(table);
+    key.extend(row);
+    key
+}
+
+fn digest(key: &[u8], front: &[u8]) -> u64 {
+    let mut digest = Xxh3::new();
+    digest.update(key);
+    digest.update(front);
+    digest.digest()
+}
+
+fn encode(key: &[u8], sequence: Sequence, payload: &[u8]) -> Vec<u8> {
+    let mut value = Vec::with_capacity(16 + payload.len());
+    value.extend(sequence.0.to_be_bytes());
+    value.extend(payload);
+    value.extend(digest(key, &value).to_be_bytes());
+    value
+}
+
+/// Returns the sequence and the payload of a value; `None` if it is damaged.
+fn decode<'a>(key: &[u8], value: &'a [u8]) -> Option<(Sequence, &'a [u8])> {
+    let (front, found) = value.split_last_chunk::<8>()?;
+    let (sequence, payload) = front.split_first_chunk::<8>()?;
+    let is_intact = digest(key, front) == u64::from_be_bytes(*found);
+    is_intact.then(|| (Sequence(u64::from_be_bytes(*sequence)), payload))
+}
+
+fn damaged(entity: &EntityId, sequence: Sequence, detail: &str) -> ReadError {
+    ReadError::Entity(StoreError::Damaged {
+        entity: entity.clone(),
+        sequence,
+        detail: detail.into(),
+    })
+}

@@ -1,0 +1,345 @@
+//! The thread that owns the database.
+//!
+//! ```text
+//!            a write finds no room             the database opens again
+//!  serving ────────────────────────▶ disk full ────────────────────────▶ serving
+//!     │                                  │
+//!     │ any other write, or a sync, fails│
+//!     └──────────────▶ failed ◀──────────┘        refuses everything until the store is reopened
+//! ```
+//!
+//! After a failed sync it is unknown which pages are on the disk, and a second sync may succeed
+//! without them; so it is never repeated. After a write that found no room the database refuses all
+//! further ones until it is opened again, which also shows what became of the failed group.
+
+use std::collections::{HashMap, VecDeque};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::mark::MarkFile;
+use super::rows::{GroupError, ReadError, Rows};
+use super::{DatabaseError, Durability, FjallOptions};
+use crate::store::{
+    Batch, EntityHead, EntityId, EntityRows, Fence, Sequence, StoreError, StoreFault,
+};
+
+/// The sender for the result of an operation. Its caller may have stopped waiting.
+type Done<T> = oneshot::Sender<Result<T, StoreError>>;
+
+/// An operation for the thread.
+pub(super) enum Job {
+    Lease {
+        entity: EntityId,
+        done: Done<Fence>,
+    },
+    Read {
+        entity: EntityId,
+        done: Done<EntityRows>,
+    },
+    Append {
+        entity: EntityId,
+        expected: Sequence,
+        fence: Fence,
+        batch: Batch,
+        done: Done<Sequence>,
+    },
+    Inject(StoreFault),
+    /// Wakes the thread, which then sees that the store is closing.
+    Close,
+}
+
+/// A write of a group that has passed its checks, with the result for its caller.
+enum Accepted {
+    Lease(Done<Fence>, Fence),
+    Append(Done<Sequence>, Sequence),
+}
+
+impl Accepted {
+    fn finish(self, result: Result<(), StoreError>) {
+        match self {
+            Self::Lease(done, fence) => _ = done.send(result.map(|()| fence)),
+            Self::Append(done, sequence) => _ = done.send(result.map(|()| sequence)),
+        }
+    }
+}
+
+/// The state of the thread.
+pub(super) struct Writer {
+    path: PathBuf,
+    /// `None` while the disk is full, until the database is opened again.
+    rows: Option<Rows>,
+    mark: MarkFile,
+    /// The number of the last group that was attempted.
+    group: u64,
+    /// The number of the last group that was acknowledged.
+    acknowledged: u64,
+    options: FjallOptions,
+    /// Heads of entities as of the last committed group.
+    heads: HashMap<EntityId, EntityHead>,
+    faults: VecDeque<StoreFault>,
+    /// The error of every operation, once the store has failed.
+    failure: Option<StoreError>,
+    reopen_at: Instant,
+    synced: Instant,
+}
+
+impl Writer {
+    /// Takes over a database, with the numbers of its last group and of the last one in the mark.
+    pub(super) fn new(
+        path: &Path,
+        rows: Rows,
+        mark: MarkFile,
+        [committed, marked]: [u64; 2],
+        options: FjallOptions,
+    ) -> Self {
+        Self {
+            path: path.to_owned(),
+            rows: Some(rows),
+            mark,
+            group: committed.max(marked),
+            acknowledged: committed,
+            options,
+            heads: HashMap::new(),
+            faults: VecDeque::new(),
+            failure: None,
+            reopen_at: Instant::now(),
+            synced: Instant::now(),
+        }
+    }
+
+    /// Serves operations until the store is dropped.
+    pub(super) fn run(mut self, mut queue: mpsc::Receiver<Job>, is_closing: &AtomicBool) {
+        let mut jobs = Vec::new();
+        while queue.blocking_recv_many(&mut jobs, self.options.group.max(1)) > 0 {
+            self.serve(std::mem::take(&mut jobs));
+            if self.options.durability == Durability::Disk && self.synced.elapsed() >= MARK_INTERVAL
+            {
+                self.synced = Instant::now();
+                let _ = self.mark.sync();
+            }
+            if is_closing.load(Ordering::Acquire) {
+                break;
+            }
+        }
+        // Nothing is queued any more; callers that still wait for room learn that it is closed.
+        queue.close();
+        while let Ok(job) = queue.try_recv() {
+            self.serve(vec![job]);
+        }
+        if self.failure.is_none()
+            && let Some(rows) = &self.rows
+            && let Err(error) = rows.sync()
+        {
+            tracing::error!(path = %self.path.display(), %error, "store not synced at its end");
+        }
+        let _ = self.mark.sync();
+    }
+
+    /// Commits the writes among some operations as one group, then serves the reads.
+    fn serve(&mut self, jobs: Vec<Job>) {
+        let mut writes = Vec::with_capacity(jobs.len());
+        let mut reads = Vec::new();
+        for job in jobs {
+            match job {
+                Job::Read { entity, done } => reads.push((entity, done)),
+                Job::Inject(fault) => self.faults.push_back(fault),
+                Job::Close => {}
+                write => writes.push(write),
+            }
+        }
+        if !writes.is_empty() {
+            self.write(writes);
+        }
+        for (entity, done) in reads {
+            let _ = done.send(self.read(&entity));
+        }
+    }
+
+    /// Returns the database, opened again if the disk was full.
+    fn rows(&mut self) -> Result<&Rows, StoreError> {
+        if let Some(failure) = &self.failure {
+            return Err(failure.clone());
+        }
+        let now = Instant::now();
+        if self.rows.is_none() && now >= self.reopen_at {
+            self.reopen_at = now + REOPEN_INTERVAL;
+            self.reopen()?;
+        }
+        self.rows.as_ref().ok_or_else(|| StoreError::DiskFull {
+            detail: "the store could not be opened again yet".into(),
+        })
+    }
+
+    /// Opens the database again, unless there is still no room. It must have all groups that were
+    /// acknowledged.
+    fn reopen(&mut self) -> Result<(), StoreError> {
+        let opened = Rows::open(&self.path.join("db")).and_then(|rows| {
+            let committed = rows.committed_group()?;
+            Ok((rows, committed))
+        });
+        match opened {
+            Ok((_, committed)) if committed < self.acknowledged => {
+                let missing = self.acknowledged - committed;
+                return Err(self.fail(&format!("the last {missing} groups are missing")));
+            }
+            Ok((rows, _)) => self.rows = Some(rows),
+            Err(error) if error.is_disk_full() => {
+                tracing::warn!(%error, "store cannot be opened again");
+            }
+            Err(error) => return Err(self.fail(&error)),
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, entity: &EntityId) -> Result<EntityRows, StoreError> {
+        let read = self.rows()?.read(entity);
+        read.map_err(|error| unreadable(entity, error))
+    }
+
+    fn write(&mut self, jobs: Vec<Job>) {
+        if let Err(refusal) = self.rows() {
+            jobs.into_iter().for_each(|job| job.refuse(&refusal));
+            return;
+        }
+        let Some(rows) = &self.rows else { return };
+        if self.heads.len() > MAX_HEADS {
+            self.heads.clear();
+        }
+        let has_append = jobs.iter().any(|job| matches!(job, Job::Append { .. }));
+        let fault = has_append.then(|| self.faults.pop_front()).flatten();
+        let mut group = rows.begin();
+        let mut accepted = Vec::with_capacity(jobs.len());
+        for job in jobs {
+            let (Job::Lease { entity, .. } | Job::Append { entity, .. }) = &job else {
+                continue;
+            };
+            let entity = entity.clone();
+            let known = match self.heads.get(&entity) {
+                Some(head) => Ok(*head),
+                None => rows.head(&entity),
+            };
+            let mut head = match known {
+                Ok(head) => head,
+                Err(error) => {
+                    job.refuse(&unreadable(&entity, error));
+                    continue;
+                }
+            };
+            match job {
+                Job::Lease { done, .. } => {
+                    head.fence = head.fence.next();
+                    accepted.push(Accepted::Lease(done, head.fence));
+                }
+                Job::Append {
+                    expected,
+                    fence,
+                    batch,
+                    done,
+                    ..
+                } => {
+                    if let Err(refused) = head.check(&entity, expected, fence) {
+                        let _ = done.send(Err(refused));
+                        continue;
+                    }
+                    head.sequence = expected.next();
+                    let is_damaged = fault == Some(StoreFault::Damage);
+                    for change in &batch.changes {
+                        group.change(&entity, head.sequence, change, is_damaged);
+                    }
+                    accepted.push(Accepted::Append(done, head.sequence));
+                }
+                Job::Read { .. } | Job::Inject(_) | Job::Close => {}
+            }
+            group.put_head(&entity, head);
+            self.heads.insert(entity, head);
+        }
+        if accepted.is_empty() {
+            return;
+        }
+        // The number is used up even if the group fails, because it may still reach the disk.
+        self.group += 1;
+        let committed = match fault {
+            Some(StoreFault::DiskFull) => Err(GroupError::Write(DatabaseError::injected(
+                ErrorKind::StorageFull,
+            ))),
+            _ => group.commit(self.group, self.options.durability),
+        };
+        let committed = match fault {
+            Some(StoreFault::SyncFailed) => {
+                Err(GroupError::Sync(DatabaseError::injected(ErrorKind::Other)))
+            }
+            _ => committed,
+        };
+        let result = match committed {
+            // Without its mark, a loss of the group would go unnoticed.
+            Ok(()) => self
+                .mark
+                .write(self.group)
+                .map_err(|error| self.fail(&error)),
+            Err(error) => Err(self.group_failed(&error)),
+        };
+        if result.is_ok() {
+            self.acknowledged = self.group;
+        }
+        for write in accepted {
+            write.finish(result.clone());
+        }
+    }
+
+    /// Handles the failure of a group, and returns the error for its callers.
+    fn group_failed(&mut self, error: &GroupError) -> StoreError {
+        // What became of the group is read from the database.
+        self.heads.clear();
+        match error {
+            GroupError::Write(error) if error.is_disk_full() => {
+                tracing::error!(path = %self.path.display(), %error, "disk is full");
+                self.rows = None;
+                let detail = error.to_string().into();
+                StoreError::DiskFull { detail }
+            }
+            GroupError::Write(error) | GroupError::Sync(error) => self.fail(error),
+        }
+    }
+
+    /// Ends the service: every operation returns this error from now on.
+    fn fail(&mut self, error: &dyn std::fmt::Display) -> StoreError {
+        tracing::error!(path = %self.path.display(), %error, "store has failed");
+        let detail = error.to_string().into();
+        let failure = StoreError::Failed { detail };
+        self.failure = Some(failure.clone());
+        failure
+    }
+}
+
+impl Job {
+    fn refuse(self, error: &StoreError) {
+        match self {
+            Self::Lease { done, .. } => _ = done.send(Err(error.clone())),
+            Self::Read { done, .. } => _ = done.send(Err(error.clone())),
+            Self::Append { done, .. } => _ = done.send(Err(error.clone())),
+            Self::Inject(_) | Self::Close => {}
+        }
+    }
+}
+
+fn unreadable(entity: &EntityId, error: ReadError) -> StoreError {
+    match error {
+        ReadError::Entity(error) => error,
+        ReadError::Database(error) => StoreError::Damaged {
+            entity: entity.clone(),
+            sequence: Sequence(0),
+            detail: error.to_string().into(),
+        },
+    }
+}
+
+/// Minimum time between two attempts to open the database of a store whose disk was full.
+const REOPEN_INTERVAL: Duration = Duration::from_secs(1);
+/// Time between two syncs of the mark. A mark that is older than the database is harmless.
+const MARK_INTERVAL: Duration = Duration::from_secs(1);
+/// Maximum number of heads that are kept in memory; beyond it, all are read again.
+const MAX_HEADS: usize = 1 << 16;

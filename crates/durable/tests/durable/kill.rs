@@ -1,0 +1,94 @@
+//! A process that counts is killed again and again.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+
+use strowger::{ActorSystem, BoxError};
+use strowger_durable::store::{Durability, FjallOptions, FjallStore};
+
+use crate::counter::{DurableCounter, Increment, counter, key};
+
+const FOLDER: &str = "STROWGER_DURABLE_FOLDER";
+const FIRST: &str = "STROWGER_DURABLE_FIRST";
+const SYNCS: &str = "STROWGER_DURABLE_SYNCS";
+
+/// Counts from a number until it is killed. The key of each increment is the value that it leads
+/// to, so a lost or doubled one shows.
+#[tokio::main(flavor = "current_thread")]
+#[expect(clippy::print_stdout, reason = "the parent reads it")]
+async fn count(folder: &str, first: u64) -> Result<(), BoxError> {
+    let options = FjallOptions {
+        durability: match std::env::var_os(SYNCS) {
+            Some(_) => Durability::Disk,
+            None => Durability::Process,
+        },
+        ..FjallOptions::default()
+    };
+    let store = FjallStore::open(folder, options)?;
+    let system = ActorSystem::new("child")?;
+    let counter = system.spawn::<DurableCounter>("a", counter(&store, "a", None))?;
+    for value in first.. {
+        let answer = counter.ask(Increment(key(&value.to_string()))).await?;
+        println!("counted {value} {answer}");
+    }
+    Ok(())
+}
+
+/// The program of the child; in the parent, it does nothing.
+#[test]
+fn counting_child() {
+    if let Ok(folder) = std::env::var(FOLDER) {
+        let first = std::env::var(FIRST).expect("a number");
+        let counted = count(&folder, first.parse().expect("a number"));
+        counted.expect("it counts until it is killed");
+    }
+}
+
+/// Starts a child, kills it after so many increments, and returns the last that it acknowledged.
+fn run_child(folder: &std::path::Path, first: u64, syncs: bool, increments: usize) -> u64 {
+    let program = std::env::current_exe().expect("this program");
+    let mut command = Command::new(program);
+    command
+        .args(["--exact", "kill::counting_child", "--nocapture"])
+        .env(FOLDER, folder)
+        .env(FIRST, first.to_string())
+        .stdout(Stdio::piped());
+    if syncs {
+        command.env(SYNCS, "1");
+    }
+    let mut child = command.spawn().expect("it starts");
+    let mut last = first - 1;
+    let output = BufReader::new(child.stdout.take().expect("a pipe"));
+    let mut seen = 0;
+    // After the kill, the pipe still has what was acknowledged before it.
+    for line in output.lines() {
+        let line = line.expect("text");
+        let Some(counted) = line.split("counted ").nth(1) else {
+            continue;
+        };
+        let Some((value, answer)) = counted.split_once(' ') else {
+            continue;
+        };
+        assert_eq!(value, answer, "an increment is lost or doubled");
+        last = value.parse().expect("a number");
+        seen += 1;
+        if seen == increments {
+            child.kill().expect("it runs");
+        }
+    }
+    child.wait().expect("it has ended");
+    assert!(seen >= increments, "the child ended by itself");
+    last
+}
+
+#[test]
+fn killed_process_loses_and_doubles_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut acknowledged = 0;
+    for (round, increments) in [1, 30, 7, 100, 2, 50].into_iter().enumerate() {
+        // The last one is repeated: its answer was kept.
+        let first = acknowledged.max(1);
+        acknowledged = run_child(folder.path(), first, round % 2 == 1, increments);
+    }
+    assert!(acknowledged > 180);
+}

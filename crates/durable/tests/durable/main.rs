@@ -1,0 +1,8 @@
+//! The guarantees of durable actors and their stores, tested through the public API.
+
+mod actor;
+mod counter;
+mod full_disk;
+mod kill;
+mod simulation;
+mod store;
