@@ -11,7 +11,7 @@ use strowger_tools::{
     Line, Thrown, Told,
 };
 
-use super::{ASK_TIMEOUT, a, list, object};
+use super::{ASK_TIMEOUT, a, any, list, object, one_of};
 
 /// Adds the verb that runs code. The code may be given the granted tools as functions.
 pub(super) fn add(tools: McpTools, code: &ActorRef<CodeMessage>, granted: &McpTools) -> McpTools {
@@ -33,7 +33,7 @@ pub(super) fn add(tools: McpTools, code: &ActorRef<CodeMessage>, granted: &McpTo
             [
                 ("code", a("string", "The code to run.")),
                 language,
-                ("args", json!({ "description": args })),
+                ("args", any(args)),
                 functions,
                 ("realm", a("string", realm)),
                 time,
@@ -58,17 +58,15 @@ pub(super) fn terms(granted: &McpTools) -> [Property; 5] {
     let given = "Names of tools that the code can call as functions in `fns`. Each takes the \
                  arguments of the tool and returns a promise of its structured content, or of its \
                  text.";
-    let language = json!({
-        "enum": ["js", "ts"],
-        "description": "Defaults to js. Types in ts are removed, not checked.",
-    });
+    let language = "Defaults to js. Types in ts are removed, not checked.";
+    let language = one_of(&["js", "ts"], language);
     let less = "Limit of computing time in milliseconds; capped by the node's limit.";
     let span = "Limit of total time in milliseconds, including waiting; capped by the node's \
                 limit.";
     let memory = "Limit of memory in bytes, at least about 3 MiB; capped by the node's limit.";
     [
         ("language", language),
-        ("functions", list(&json!({ "enum": names }), given)),
+        ("functions", list(&one_of(&names, "Name of a tool."), given)),
         ("time_ms", a("integer", less)),
         ("deadline_ms", a("integer", span)),
         ("memory", a("integer", memory)),

@@ -11,7 +11,7 @@ use strowger::Fault;
 use strowger_gateway::{McpAnswer, McpEffect, McpTool, McpTools, Progress};
 
 use super::roots::Roots;
-use super::{a, list, object};
+use super::{a, list, object, one_of};
 
 /// Adds the verbs. Those that write are added only if some root may be written to.
 pub(super) fn add(tools: McpTools, roots: &Roots) -> McpTools {
@@ -154,10 +154,8 @@ fn listing(tools: McpTools, roots: &Roots) -> McpTools {
     );
     let about = "Lists a directory with sizes and modification times, by name one page at a time, \
                  or largest first.";
-    let order = json!({
-        "enum": ["name", "size"],
-        "description": "Sort order, by default `name`. `size` returns one page.",
-    });
+    let order = "Sort order, by default `name`. `size` returns one page.";
+    let order = one_of(&["name", "size"], order);
     let by = object([path(), after(), ("sortBy", order)], &["path"]);
     let sizes = reads("list_directory_with_sizes", about, by, page_facts());
     let tools = verb(tools, roots, sizes, work::list_with_sizes);

@@ -9,7 +9,7 @@ use strowger_tools::{
 };
 
 use super::code::{budget, given, said, terms};
-use super::{ASK_TIMEOUT, a, object};
+use super::{ASK_TIMEOUT, a, any, object};
 
 type ProgramsRef = ActorRef<ProgramsMessage>;
 
@@ -79,10 +79,7 @@ fn calling() -> McpTool {
     McpTool::new(
         "program_call",
         "Calls a published program. Returns its `output` as JSON.",
-        object(
-            [name(), ("input", json!({ "description": what }))],
-            &["name"],
-        ),
+        object([name(), ("input", any(what))], &["name"]),
     )
 }
 

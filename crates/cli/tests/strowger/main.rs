@@ -44,6 +44,7 @@ mod release;
 mod replay;
 mod roles;
 mod running;
+mod schemas;
 mod serve;
 mod stdio;
 mod store;
