@@ -163,7 +163,7 @@ pub async fn upgrades(bench: Arc<Bench>, count: u64) -> Sample {
             "fragile",
             "[state]\nmode = \"snapshot\"\n",
         );
-        let before = bench.fragile.args.info().lives;
+        let before = bench.fragile.args.info().incarnations;
         let start = Instant::now();
         let upgraded = bench
             .fragile
@@ -172,7 +172,7 @@ pub async fn upgrades(bench: Arc<Bench>, count: u64) -> Sample {
             .await;
         time += start.elapsed();
         assert!(matches!(upgraded, Ok(Ok(()))), "the next version is well");
-        assert_eq!(bench.fragile.args.info().lives, before + 1, "it runs");
+        assert_eq!(bench.fragile.args.info().incarnations, before + 1, "it runs");
     }
     Sample {
         time,

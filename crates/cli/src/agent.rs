@@ -81,6 +81,21 @@ fn scalar(kind: &str, about: &str) -> Value {
     json!({ "type": kind, "description": about })
 }
 
+/// Returns the schema of a name from a list; of any name if the list is empty. Each schema has a
+/// type: some model providers refuse all tools because of one without.
+fn one_of(names: &[&str], about: &str) -> Value {
+    match names {
+        [] => scalar("string", about),
+        names => json!({ "type": "string", "enum": names, "description": about }),
+    }
+}
+
+/// Returns the schema of any value.
+fn any(about: &str) -> Value {
+    let all = ["object", "array", "string", "number", "boolean", "null"];
+    json!({ "type": all, "description": about })
+}
+
 /// Returns the schema of a list.
 fn array(items: &Value, about: &str) -> Value {
     json!({ "type": "array", "items": items, "description": about })

@@ -13,7 +13,7 @@ use strowger_tools::code::{
     FollowRunRequest, GrantedFunctions, Language, RunEvent, RunResult, ThrownValue,
 };
 
-use super::{ASK_TIMEOUT, array, object, scalar};
+use super::{ASK_TIMEOUT, any, array, object, one_of, scalar};
 
 /// Adds the verb that runs code. The code may be given the granted tools as functions.
 pub(super) fn add(tools: ToolSet, code: &ActorRef<CodeMessage>, granted: &ToolSet) -> ToolSet {
@@ -35,7 +35,7 @@ pub(super) fn add(tools: ToolSet, code: &ActorRef<CodeMessage>, granted: &ToolSe
             [
                 ("code", scalar("string", "The code to run.")),
                 language,
-                ("args", json!({ "description": args })),
+                ("args", any(args)),
                 functions,
                 ("realm", scalar("string", realm)),
                 time,
@@ -60,17 +60,18 @@ pub(super) fn run_properties(granted: &ToolSet) -> [Property; 5] {
     let given = "Names of tools that the code can call as functions in `fns`. Each takes the \
                  arguments of the tool and returns a promise of its structured content, or of its \
                  text.";
-    let language = json!({
-        "enum": ["js", "ts"],
-        "description": "Defaults to js. Types in ts are removed, not checked.",
-    });
+    let language = "Defaults to js. Types in ts are removed, not checked.";
+    let language = one_of(&["js", "ts"], language);
     let less = "Limit of computing time in milliseconds; capped by the node's limit.";
     let span = "Limit of total time in milliseconds, including waiting; capped by the node's \
                 limit.";
     let memory = "Limit of memory in bytes, at least about 3 MiB; capped by the node's limit.";
     [
         ("language", language),
-        ("functions", array(&json!({ "enum": names }), given)),
+        (
+            "functions",
+            array(&one_of(&names, "Name of a tool."), given),
+        ),
         ("time_ms", scalar("integer", less)),
         ("deadline_ms", scalar("integer", span)),
         ("memory", scalar("integer", memory)),

@@ -11,7 +11,7 @@ use strowger::Fault;
 use strowger_gateway::mcp::{ProgressReporter, Tool, ToolEffect, ToolOutput, ToolSet};
 
 use super::roots::Roots;
-use super::{array, object, scalar};
+use super::{array, object, one_of, scalar};
 
 /// Adds the verbs. Those that write are added only if some root may be written to.
 pub(super) fn add(tools: ToolSet, roots: &Roots) -> ToolSet {
@@ -158,10 +158,8 @@ fn add_listing(tools: ToolSet, roots: &Roots) -> ToolSet {
     );
     let about = "Lists a directory with sizes and modification times, by name one page at a time, \
                  or largest first.";
-    let order = json!({
-        "enum": ["name", "size"],
-        "description": "Sort order, by default `name`. `size` returns one page.",
-    });
+    let order = "Sort order, by default `name`. `size` returns one page.";
+    let order = one_of(&["name", "size"], order);
     let by = object([path_property(), after(), ("sortBy", order)], &["path"]);
     let sizes = reading_tool("list_directory_with_sizes", about, by, page_schema());
     let tools = add_verb(tools, roots, sizes, handlers::list_with_sizes);

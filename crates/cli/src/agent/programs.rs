@@ -12,7 +12,7 @@ use strowger_tools::program::{
 };
 
 use super::code::{budget, describe, granted_functions, run_properties};
-use super::{ASK_TIMEOUT, object, scalar};
+use super::{ASK_TIMEOUT, any, object, scalar};
 
 type ProgramsRef = ActorRef<ProgramsMessage>;
 
@@ -82,10 +82,7 @@ fn call_tool() -> Tool {
     Tool::new(
         "program_call",
         "Calls a published program. Returns its `output` as JSON.",
-        object(
-            [name_property(), ("input", json!({ "description": what }))],
-            &["name"],
-        ),
+        object([name_property(), ("input", any(what))], &["name"]),
     )
 }
 

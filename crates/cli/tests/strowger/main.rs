@@ -44,6 +44,7 @@ mod replay;
 mod robustness;
 mod roles;
 mod running;
+mod schemas;
 mod serve;
 mod stdio;
 mod store;
