@@ -9,8 +9,8 @@ use std::process::Command;
 use crate::project::{self, Project};
 use crate::step::{self, Step};
 use crate::{
-    Outcome, bench, benches, bugs, chaos, conformance, demo, fuzz, loom, miri, mutants, package,
-    robustness, simulate, term, test, tidy, tools,
+    Outcome, bench, benches, bugs, chaos, conformance, demo, dist, fuzz, loom, miri, mutants,
+    package, robustness, simulate, term, test, tidy, tools,
 };
 use times::RunRecord;
 
@@ -147,6 +147,9 @@ fn proof_steps(project: &Project) -> Vec<Step<'_>> {
         }),
     ];
     steps.extend(package::steps(project));
+    steps.push(Step::new("dist", "cargo xtask dist", || {
+        dist::make(project, None).map(Some)
+    }));
     steps.extend(binary_steps(project));
     steps
 }

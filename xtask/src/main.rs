@@ -12,6 +12,7 @@ mod ci;
 mod components;
 mod conformance;
 mod demo;
+mod dist;
 // The same grammar as in configurations, without building the runtime for it.
 #[allow(unreachable_pub, reason = "public in the runtime")]
 #[path = "../../crates/runtime/src/duration.rs"]
@@ -127,6 +128,11 @@ enum Verb {
     Miri(miri::MiriArgs),
     /// Run the runtime's tests under AddressSanitizer (needs a nightly toolchain)
     Asan,
+    /// Make the files of a release: a tarball, a Debian package and their checksums
+    ///
+    /// They contain the binary, manual pages, shell completions, a systemd unit and a bill of
+    /// materials (CycloneDX). Each file is unpacked again and checked.
+    Dist(dist::DistArgs),
     /// Pack the crates and the npm package, and use them in fresh projects
     Package,
     /// Run the demo and draw its output as docs/demo.svg
@@ -209,6 +215,7 @@ fn dispatch(verb: Verb) -> Outcome {
         Verb::Tidy => tidy::run(project),
         Verb::Ci(args) => ci::run(project, &args),
         Verb::Fuzz(args) => fuzz::run(project, &args),
+        Verb::Dist(args) => dist::run(project, &args),
         Verb::Package => package::run(project),
         Verb::Picture => picture::run(project),
         Verb::Simulate(args) => simulate::run(project, &args),

@@ -177,7 +177,7 @@ fn use_tarball(project: &Project) -> Result<String, String> {
     typescript::prepare(&package)?;
     let npm = |args: &[&str]| {
         let mut npm = Command::new("npm");
-        npm.args(args).arg("--ignore-scripts").current_dir(&package);
+        npm.arg("--ignore-scripts").args(args).current_dir(&package);
         npm
     };
     step::run(&mut npm(&["publish", "--dry-run", "--silent"]))?;

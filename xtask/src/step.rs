@@ -15,9 +15,10 @@ pub(crate) const LIMIT_VARIABLE: &str = "XTASK_STEP_LIMIT";
 
 /// Limits of steps, in minutes. They end what hangs: on two slow cores with empty caches, a step
 /// takes a third of its limit or less.
-const LIMITS: [(&str, u64); 9] = [
+const LIMITS: [(&str, u64); 10] = [
     ("asan", 120),
     ("bugs", 120),
+    ("dist", 120),
     ("loom", 180),
     ("miri", 240),
     ("mutants", 240),

@@ -7,6 +7,7 @@ mod demo;
 pub(crate) mod duration;
 mod init;
 mod latency;
+mod man;
 mod mcp;
 mod message;
 mod observe;
@@ -36,9 +37,17 @@ Environment:
 Durations are written as 500ms, 1.5s, 2m or 1h; a plain number is in seconds.
 With --json, listings print one object per line.";
 
+/// The version; of a release, with the commit and its date. `cargo xtask dist` sets the variable: a
+/// build script that asked git would rebuild this crate after every commit.
+const BUILD: &str = match option_env!("STROWGER_BUILD") {
+    Some(build) => build,
+    None => env!("CARGO_PKG_VERSION"),
+};
+
 /// A runtime of supervised actors, with a PFCP (N4) node and tools for both.
 #[derive(Debug, Parser)]
-#[command(name = "strowger", version, propagate_version = true, after_help = EXAMPLES)]
+#[command(name = "strowger", version, long_version = BUILD, propagate_version = true)]
+#[command(after_help = EXAMPLES)]
 #[command(arg_required_else_help = true, max_term_width = 100)]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -88,6 +97,9 @@ enum Command {
     Store(store::StoreCommand),
     /// Generate a shell completion script.
     Completions(completions::CompletionsArgs),
+    /// Generate manual pages.
+    #[command(hide = true)]
+    Man(man::ManArgs),
 }
 
 impl Cli {
@@ -113,6 +125,7 @@ impl Cli {
             Command::Component(command) => component::run(&command, output),
             Command::Store(command) => store::run(&command, output),
             Command::Completions(args) => completions::run(&args, output),
+            Command::Man(args) => man::run(&args, output),
         }
     }
 }

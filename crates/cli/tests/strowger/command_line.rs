@@ -17,11 +17,12 @@ fn help_lists_exit_codes_and_verbs() {
 
 #[test]
 fn version_matches_the_package() {
+    let version = concat!("strowger ", env!("CARGO_PKG_VERSION"));
+    assert_eq!(strowger(["-V"]).out.trim(), version);
+    // Of a release with the commit and its date.
+    let build = option_env!("STROWGER_BUILD").map(|build| format!("strowger {build}"));
     let ran = strowger(["--version"]);
-    assert_eq!(
-        ran.out.trim(),
-        concat!("strowger ", env!("CARGO_PKG_VERSION"))
-    );
+    assert_eq!(ran.out.trim(), build.as_deref().unwrap_or(version));
 }
 
 #[test]
@@ -41,6 +42,32 @@ fn completions_exist_for_every_shell() {
             "{shell} does not know `pfcp replay`"
         );
     }
+}
+
+#[test]
+fn every_command_gets_a_manual_page() {
+    let folder = tempfile::tempdir().expect("a directory for temporary files");
+    let pages = folder.path().join("man1");
+    let to = pages.to_str().expect("text");
+    let ran = strowger(["man", to]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    for (page, part) in [
+        ("strowger.1", "Exit codes"),
+        ("strowger-run.1", "config"),
+        ("strowger-pfcp-replay.1", "OPTIONS"),
+    ] {
+        let text = std::fs::read_to_string(pages.join(page));
+        let text = text.unwrap_or_else(|error| panic!("{page}: {error}"));
+        assert!(
+            text.contains(".TH") && text.contains(part),
+            "{page}: {text}"
+        );
+    }
+    // A file is in the way.
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").expect("a file of our own");
+    let ran = strowger(["man", file.to_str().expect("text")]);
+    assert_eq!(ran.code, 3, "{}", ran.err);
 }
 
 #[test]
