@@ -31,6 +31,7 @@ const REAL_TIME: &[&str] = &[
     "crates/cli/tests/strowger/ends.rs",
     "crates/cli/tests/neighbours/",
     "crates/cli/tests/strowger/idle.rs",
+    "crates/durable/tests/durable/full_disk.rs",
     "crates/pfcp/tests/others/guarded.rs",
     "crates/pfcp-node/tests/lifetime/restoration.rs",
     "crates/wasm/src/guest/stopwatch.rs",
