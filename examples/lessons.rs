@@ -7,6 +7,7 @@ mod agent_tools;
 mod ask;
 mod blocking;
 mod counter;
+mod durable;
 mod first;
 mod machine;
 mod pfcp_association;
@@ -31,11 +32,12 @@ use std::process::{ExitCode, Termination};
 /// The name of an example, and its `main`.
 type Lesson = (&'static str, fn() -> ExitCode);
 
-const LESSONS: [Lesson; 22] = [
+const LESSONS: [Lesson; 23] = [
     ("agent_tools", || agent_tools::main().report()),
     ("ask", || ask::main().report()),
     ("blocking", || blocking::main().report()),
     ("counter", || counter::main().report()),
+    ("durable", || durable::main().report()),
     ("first", || first::main().report()),
     ("machine", || machine::main().report()),
     ("pfcp_association", || pfcp_association::main().report()),

@@ -24,6 +24,19 @@ fn counter_counts_and_returns_undelivered_messages() {
 }
 
 #[test]
+fn durable_account_survives_and_a_repeated_payment_counts_once() {
+    let expected = [
+        "account/acc-42 starts with 0",
+        "salary: 100, balance 100",
+        "rent: -30, balance 70",
+        "account/acc-42 starts with 70",
+        "rent: -30, balance 70",
+        "bread: -5, balance 65",
+    ];
+    assert_eq!(output("durable"), expected);
+}
+
+#[test]
 fn first_program_counts_from_the_start_after_a_failure() {
     assert_eq!(output("first"), ["40 + 2 = 42", "40 + 1 = 41"]);
 }

@@ -1,4 +1,4 @@
-//! The conformance suite: what every [`Store`] must do.
+//! The conformance suite that every [`Store`] must pass.
 //!
 //! [`check`] panics with the name of the case and the difference. It runs on any tokio runtime.
 

@@ -32,6 +32,7 @@ const REAL_TIME: &[&str] = &[
     "crates/cli/tests/neighbours/",
     "crates/cli/tests/strowger/idle.rs",
     "crates/cli/tests/strowger/stdio.rs",
+    "crates/durable/tests/durable/full_disk.rs",
     "crates/pfcp/tests/others/guarded.rs",
     "crates/pfcp-node/tests/lifetime/restoration.rs",
     "crates/wasm/src/guest/cpu_meter.rs",

@@ -26,7 +26,7 @@ const PERMITTED_IMPORTS: &[(&str, &str)] = &[
     ),
     (
         "strowger-examples",
-        "strowger strowger-pfcp strowger-pfcp-node strowger-tools",
+        "strowger strowger-durable strowger-pfcp strowger-pfcp-node strowger-tools",
     ),
     (
         "strowger-examples-code",

@@ -189,7 +189,8 @@ impl Default for MemoryStore {
 }
 
 impl Contents {
-    /// Returns when an operation that is sent now arrives, and when its sender learns the result.
+    /// Draws the time at which an operation that is sent now arrives, and the time of its
+    /// acknowledgement.
     fn draw_delays(&mut self, now: Instant) -> (Instant, Instant) {
         let mut draw = || self.delays.as_mut().map_or(Duration::ZERO, Delays::draw);
         let arrives = now + draw();

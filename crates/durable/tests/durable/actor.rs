@@ -1,4 +1,4 @@
-//! What a durable actor guarantees, on virtual time and a store in memory.
+//! The guarantees of durable actors, on virtual time and a store in memory.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -292,7 +292,7 @@ impl Writer {
 
     /// Handles the failure of a group, and returns the error for its callers.
     fn group_failed(&mut self, error: &GroupError) -> StoreError {
-        // What became of the group is read from the database.
+        // The group may be in the database or not; heads are read again.
         self.heads.clear();
         match error {
             GroupError::Write(error) if error.is_disk_full() => {
