@@ -81,7 +81,7 @@ const LINTS: [&str; 4] = ["--all-targets", "--", "-D", "warnings"];
 /// Returns the steps that every change has to pass, the ones that fail soon first.
 ///
 /// They share one build of the workspace. A step that needs a build of its own, or many minutes, is
-/// one of the [`proofs`].
+/// one of the [`proof_steps`].
 fn everyday_steps(project: &Project) -> Vec<Step<'_>> {
     let mut steps = vec![
         Step::new("fmt", "cargo fmt --all --check", || format(project)),

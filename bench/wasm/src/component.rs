@@ -172,7 +172,11 @@ pub async fn upgrades(bench: Arc<Bench>, count: u64) -> Sample {
             .await;
         time += start.elapsed();
         assert!(matches!(upgraded, Ok(Ok(()))), "the next version is well");
-        assert_eq!(bench.fragile.args.info().incarnations, before + 1, "it runs");
+        assert_eq!(
+            bench.fragile.args.info().incarnations,
+            before + 1,
+            "it runs"
+        );
     }
     Sample {
         time,
