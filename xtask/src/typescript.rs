@@ -72,7 +72,8 @@ pub(crate) fn test(project: &Project) -> Result<(u64, String), String> {
 const FILE_LIMIT: Duration = Duration::from_secs(900);
 const TOTAL_LIMIT: Duration = Duration::from_secs(1800);
 
-/// Runs files of tests on Node, one after the other, and returns the number of passed tests.
+/// Runs files of tests on Node, one after the other, and returns the number of passed tests and
+/// what they reported.
 ///
 /// Not by `node --test`, which waits for the end of each program that a test left running, if that
 /// has inherited its output.
