@@ -63,7 +63,7 @@ fn setup(interval: u64) -> Result<Message, Box<dyn Error>> {
     let probe = PROBE.value(&[
         ("collector", Value::Ipv4(Ipv4Addr::new(198, 51, 100, 7))),
         ("interval", Value::Number(interval)),
-        ("label", Value::Octets(b"latency")),
+        ("label", Value::Bytes(b"latency")),
     ])?;
     body.rest.push(PROBE.ie(), probe);
     body.rest.push(IeType(0x8003), [0x8b, 0xea, 1, 2, 3]);

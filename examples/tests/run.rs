@@ -258,10 +258,10 @@ fn pfcp_report_sums_the_usage_of_a_session() {
     prints(
         "pfcp_report",
         &[
-            "total volume 1048576 octets",
+            "total volume 1048576 bytes",
             "Session Report Request (56), SEID 0x0000000000000001, sequence 5",
             "Report Type (39): DLDR, USAR",
-            "uplink volume 512 octets",
+            "uplink volume 512 bytes",
             "1049088 bytes to pay for",
             "Session Report Response (57)",
         ],
@@ -304,7 +304,7 @@ fn pfcp_vendor_elements_are_shown_by_their_rows() {
         "pfcp_vendor",
         &[
             "Acme Probe (32769) of Acme (35818): collector 198.51.100.7, interval 10, label",
-            "IE 32771 (32771) of Acme (35818) (unexpected): 0x010203, 3 octets",
+            "IE 32771 (32771) of Acme (35818) (unexpected): 0x010203, 3 bytes",
             "every Some(Number(10)) s",
             "Acme Probe: interval 10 -> 600",
             "kept: true",

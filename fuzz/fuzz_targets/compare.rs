@@ -5,4 +5,4 @@
 #[path = "../../crates/pfcp/tests/codec/fuzzed/compare.rs"]
 mod compare;
 
-libfuzzer_sys::fuzz_target!(|octets: &[u8]| compare::check(octets));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| compare::check(bytes));

@@ -5,4 +5,4 @@
 #[path = "../../crates/pfcp/tests/codec/fuzzed/datagram.rs"]
 mod datagram;
 
-libfuzzer_sys::fuzz_target!(|octets: &[u8]| datagram::check(octets));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| datagram::check(bytes));

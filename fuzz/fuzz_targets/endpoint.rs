@@ -5,4 +5,4 @@
 #[path = "../../crates/pfcp/tests/codec/fuzzed/endpoint.rs"]
 mod endpoint;
 
-libfuzzer_sys::fuzz_target!(|octets: &[u8]| endpoint::check(octets));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| endpoint::check(bytes));

@@ -5,4 +5,4 @@
 #[path = "../../crates/gateway/tests/gateway/messages/fuzzed/frame.rs"]
 mod frame;
 
-libfuzzer_sys::fuzz_target!(|octets: &[u8]| frame::check(octets));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| frame::check(bytes));

@@ -5,4 +5,4 @@
 #[path = "../../crates/pfcp/tests/codec/fuzzed/owned.rs"]
 mod owned;
 
-libfuzzer_sys::fuzz_target!(|octets: &[u8]| owned::check(octets));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| owned::check(bytes));

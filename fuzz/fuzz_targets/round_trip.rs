@@ -5,4 +5,4 @@
 #[path = "../../crates/pfcp/tests/codec/fuzzed/round_trip.rs"]
 mod round_trip;
 
-libfuzzer_sys::fuzz_target!(|octets: &[u8]| round_trip::check(octets));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| round_trip::check(bytes));

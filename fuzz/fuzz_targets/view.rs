@@ -5,4 +5,4 @@
 #[path = "../../crates/pfcp/tests/codec/fuzzed/view.rs"]
 mod view;
 
-libfuzzer_sys::fuzz_target!(|octets: &[u8]| view::check(octets));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| view::check(bytes));

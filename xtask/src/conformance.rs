@@ -15,11 +15,11 @@ use crate::{Outcome, runner, step, term};
 const PROOFS: [(&str, &str); 6] = [
     (
         "vector",
-        "octets from the tests of other projects decode, and encode to the same octets",
+        "bytes from the tests of other projects decode, and encode to the same bytes",
     ),
     (
         "capture",
-        "recorded messages of other stacks decode, and encode to the same octets",
+        "recorded messages of other stacks decode, and encode to the same bytes",
     ),
     (
         "tshark",
@@ -31,7 +31,7 @@ const PROOFS: [(&str, &str); 6] = [
     ),
     (
         "rs-pfcp",
-        "rs-pfcp reads what this encoder wrote, and writes the same octets, where it is right",
+        "rs-pfcp reads what this encoder wrote, and writes the same bytes, where it is right",
     ),
     (
         "property",
@@ -189,7 +189,7 @@ fn render_page(found: &ConformanceRows) -> String {
         row(proof, holds, &|key| found.proved[proof].contains(key));
     }
     let others = format!("any but {OURS}");
-    row(&others, "another stack, or its octets, agreed", &|key| {
+    row(&others, "another stack, or its bytes, agreed", &|key| {
         found.proofs(key).any(|proof| proof != OURS)
     });
     row("there are", "", &|_| true);
@@ -272,7 +272,7 @@ mod tests {
             "Without any proof: Heartbeat Request (1).",
             "speak for them: Source Interface (20).",
             "| 19 | Cause | 8.2.1 | yes |  |",
-            "| any but property | another stack, or its octets, agreed | 0 | 1 |\n",
+            "| any but property | another stack, or its bytes, agreed | 0 | 1 |\n",
             "| there are |  | 1 | 2 |\n\n",
         ] {
             assert!(page.contains(text), "{text}: {page}");

@@ -12,7 +12,7 @@ use crate::tools;
 use crate::typescript;
 
 const FIXTURES_PROVE: &str = "captures by others decode, agree with tshark and encode to the same \
-                              octets; the facts of the specification agree with ours";
+                              bytes; the facts of the specification agree with ours";
 
 /// Options of `cargo xtask test`.
 #[derive(Debug, clap::Args)]

@@ -83,13 +83,13 @@ pub struct SkippedPackets {
 /// ```
 /// use strowger_pfcp_node::{CaptureReader, CaptureWriter};
 ///
-/// let mut octets = Vec::new();
-/// let mut writer = CaptureWriter::new(&mut octets)?;
+/// let mut bytes = Vec::new();
+/// let mut writer = CaptureWriter::new(&mut bytes)?;
 /// let (from, to) = ("127.0.0.1:8805".parse()?, "127.0.0.2:8805".parse()?);
 /// writer.write(std::time::Duration::from_secs(1), from, to, b"hello")?;
 /// drop(writer);
 ///
-/// let datagrams: Vec<_> = CaptureReader::new("memory", &octets[..]).collect::<Result<_, _>>()?;
+/// let datagrams: Vec<_> = CaptureReader::new("memory", &bytes[..]).collect::<Result<_, _>>()?;
 /// assert_eq!((datagrams[0].src, &datagrams[0].payload[..]), (from, &b"hello"[..]));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

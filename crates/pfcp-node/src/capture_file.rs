@@ -22,10 +22,10 @@ impl CaptureFile {
     }
 
     /// Writes a datagram if there is a capture file.
-    pub(crate) fn write(&self, src: SocketAddr, dst: SocketAddr, octets: &[u8]) {
+    pub(crate) fn write(&self, src: SocketAddr, dst: SocketAddr, bytes: &[u8]) {
         self.attempt(|writer| {
             let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-            writer.write(since.unwrap_or_default(), src, dst, octets)
+            writer.write(since.unwrap_or_default(), src, dst, bytes)
         });
     }
 

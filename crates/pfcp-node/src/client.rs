@@ -118,7 +118,7 @@ pub struct SessionReport {
     /// The address of the peer that sent the report.
     pub peer: SocketAddr,
     /// The complete message.
-    pub octets: Arc<[u8]>,
+    pub bytes: Arc<[u8]>,
 }
 
 impl SessionReport {
@@ -127,7 +127,7 @@ impl SessionReport {
     /// # Errors
     /// Returns an error if an IE is missing or malformed.
     pub fn message(&self) -> Result<Message, Error> {
-        Message::decode(&self.octets)
+        Message::decode(&self.bytes)
     }
 }
 
@@ -137,7 +137,7 @@ pub struct NodeReport {
     /// The address of the peer that sent the report.
     pub peer: SocketAddr,
     /// The complete message.
-    pub octets: Arc<[u8]>,
+    pub bytes: Arc<[u8]>,
 }
 
 /// A node in the SMF role, with its own socket.
@@ -267,8 +267,8 @@ impl Client {
             body,
         };
         let answer = self.actor.ask_within(request, self.response_timeout).await;
-        let octets = answer.map_err(|error| unanswered(&error, peer))??;
-        read::read(peer, &octets)
+        let bytes = answer.map_err(|error| unanswered(&error, peer))??;
+        read::read(peer, &bytes)
     }
 }
 
@@ -373,9 +373,9 @@ fn accepted(
 /// Returns the encoded body of a message, without the header.
 pub(crate) fn body_of(body: impl Into<Body>) -> Result<Vec<u8>, Error> {
     let message = Message::session(Seid(0), Sequence::new(0), body);
-    let mut octets = message.encode()?;
-    octets.drain(..message.header.octets());
-    Ok(octets)
+    let mut bytes = message.encode()?;
+    bytes.drain(..message.header.encoded_len());
+    Ok(bytes)
 }
 
 /// Returns an establishment request with the Node ID and F-SEID of the client and no rules.

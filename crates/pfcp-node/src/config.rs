@@ -97,7 +97,7 @@ pub struct Limits {
     pub response_cache: usize,
     /// The maximum size of the rules of one session, in bytes.
     #[serde(deserialize_with = "strowger::deserialize_size")]
-    pub session_octets: usize,
+    pub session_bytes: usize,
     /// The maximum number of usage reporting rules of one session. Each that measures takes about a
     /// kilobyte, which is many times the size of its elements.
     pub urrs: usize,
@@ -108,7 +108,7 @@ pub struct Limits {
     pub buffered_packets: usize,
     /// The maximum size of all packet flow descriptions, in bytes.
     #[serde(deserialize_with = "strowger::deserialize_size")]
-    pub pfd_octets: usize,
+    pub pfd_bytes: usize,
 }
 
 /// The timers of the protocol, TS 29.244 §6.4 and §6.2.2.
@@ -278,11 +278,11 @@ impl NodeConfig {
             ("datagram", limits.datagram),
             ("transactions", limits.transactions),
             ("response_cache", limits.response_cache),
-            ("session_octets", limits.session_octets),
+            ("session_bytes", limits.session_bytes),
             ("urrs", limits.urrs),
             ("usage_reports", limits.usage_reports),
             ("buffered_packets", limits.buffered_packets),
-            ("pfd_octets", limits.pfd_octets),
+            ("pfd_bytes", limits.pfd_bytes),
         ] {
             if value == 0 {
                 return Err(ConfigError::ZeroLimit { key });
@@ -308,15 +308,15 @@ impl NodeConfig {
     }
 
     /// Returns the value of the UP Function Features IE.
-    pub(crate) fn feature_octets(&self) -> Vec<u8> {
-        let mut octets = vec![0; 2];
-        for (octet, bit) in self.features.iter().filter_map(|name| feature(name)) {
-            if octets.len() <= octet {
-                octets.resize(octet + 1, 0);
+    pub(crate) fn feature_bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![0; 2];
+        for (byte, bit) in self.features.iter().filter_map(|name| feature(name)) {
+            if bytes.len() <= byte {
+                bytes.resize(byte + 1, 0);
             }
-            octets[octet] |= bit;
+            bytes[byte] |= bit;
         }
-        octets
+        bytes
     }
 
     /// Returns the name of the node: the configured Node ID, or else its first listen address.
@@ -336,7 +336,7 @@ impl NodeConfig {
     }
 }
 
-/// Returns the position of a feature in its IE: the octet, counted from 0, and the bit.
+/// Returns the position of a feature in its IE: the byte, counted from 0, and the bit.
 fn feature(name: &str) -> Option<(usize, u8)> {
     match name {
         "ftup" => Some((0, 1 << 4)),
@@ -407,11 +407,11 @@ impl Default for Limits {
             datagram: 65_507,
             transactions: 65_536,
             response_cache: 65_536,
-            session_octets: 64 * 1024,
+            session_bytes: 64 * 1024,
             urrs: 512,
             usage_reports: 64,
             buffered_packets: 1024,
-            pfd_octets: 1024 * 1024,
+            pfd_bytes: 1024 * 1024,
         }
     }
 }

@@ -265,12 +265,12 @@ impl Endpoint {
 
     fn received(&mut self, now: Instant, batch: &Batch) {
         let local = self.shared.sockets.address(batch.socket);
-        for (peer, octets) in batch.iter() {
-            self.shared.capture.write(peer, local, octets);
+        for (peer, bytes) in batch.iter() {
+            self.shared.capture.write(peer, local, bytes);
             // A socket number that does not fit in 16 bits counts as unknown: the response may
             // leave from any address.
             let at = u16::try_from(batch.socket).ok();
-            self.protocol.handle_datagram_at(now, peer, at, octets);
+            self.protocol.handle_datagram_at(now, peer, at, bytes);
         }
     }
 
@@ -303,7 +303,7 @@ impl Endpoint {
             let from = sockets.address(sockets.socket_for(transmit));
             self.shared
                 .capture
-                .write(from, transmit.peer, &transmit.octets);
+                .write(from, transmit.peer, &transmit.bytes);
         }
         let unsent = sockets.send_all(&self.outgoing);
         add_many(&self.shared.counters.unsent, unsent);
@@ -336,9 +336,9 @@ impl Endpoint {
                 transaction,
                 peer,
                 association,
-                octets,
+                bytes,
             } => {
-                self.session_request(now, transaction, peer, association, &octets);
+                self.session_request(now, transaction, peer, association, &bytes);
             }
             Event::AssociationUp { association, kept } => {
                 self.association_up(association, kept, cx)
@@ -346,18 +346,18 @@ impl Endpoint {
             Event::NodeRequest {
                 transaction,
                 association,
-                octets,
+                bytes,
             } => {
-                self.node_request(now, transaction, association, &octets);
+                self.node_request(now, transaction, association, &bytes);
                 if !self.unstarted.is_empty() {
                     cx.send_after(Duration::ZERO, EndpointMsg::Start);
                 }
             }
             Event::OverLimit {
                 transaction,
-                octets,
+                bytes,
                 overload,
-            } => self.over_limit(transaction, &octets, &overload),
+            } => self.over_limit(transaction, &bytes, &overload),
             Event::PeerRestarted { association } => {
                 self.peer_restarted(association);
                 self.releases.withdraw(association);
@@ -376,11 +376,9 @@ impl Endpoint {
             Event::RestartDenied { association, claim } => self.restart_denied(association, claim),
             Event::StampIgnored { association, stamp } => self.stamp_ignored(association, stamp),
             Event::AssociationReleased { association } => self.association_released(&association),
-            Event::Response {
-                request, octets, ..
-            } => self.answered(now, request, Some(octets)),
+            Event::Response { request, bytes, .. } => self.answered(now, request, Some(bytes)),
             Event::RequestFailed { request, .. } => self.answered(now, request, None),
-            Event::RequestWithdrawn { request, octets } => self.withdrawn(request, &octets),
+            Event::RequestWithdrawn { request, bytes } => self.withdrawn(request, &bytes),
             Event::PeerSilent { association } => {
                 if let Some(association) = self.protocol.associations().get(association) {
                     let (node, address) = (&association.node, association.address);
@@ -409,8 +407,8 @@ impl Endpoint {
     }
 
     /// Handles a request of ours that ended with its association.
-    fn withdrawn(&mut self, request: RequestId, octets: &Arc<[u8]>) {
-        self.discard_unsent(octets);
+    fn withdrawn(&mut self, request: RequestId, bytes: &Arc<[u8]>) {
+        self.discard_unsent(bytes);
         if self.node_reports.contains_key(&request) {
             self.node_report_completed(request, Err(NodeRequestError::AssociationEnded));
         } else if self.reports.forget(request) {
@@ -419,9 +417,9 @@ impl Endpoint {
     }
 
     /// Removes a withdrawn request from the messages to be sent.
-    fn discard_unsent(&mut self, octets: &Arc<[u8]>) {
+    fn discard_unsent(&mut self, bytes: &Arc<[u8]>) {
         self.outgoing
-            .retain(|transmit| !Arc::ptr_eq(&transmit.octets, octets));
+            .retain(|transmit| !Arc::ptr_eq(&transmit.bytes, bytes));
     }
 
     fn update_counters(&mut self) {
@@ -473,7 +471,7 @@ fn protocol_config(shared: &Shared) -> EndpointConfig {
         n1: config.timers.n1,
     };
     protocol.release = config.release;
-    protocol.features = config.feature_octets();
+    protocol.features = config.feature_bytes();
     protocol.allowed.clone_from(&config.peers);
     protocol.retransmission = retransmission;
     protocol.answers = ResponseCacheLimits {

@@ -70,14 +70,14 @@ impl Journal {
     }
 
     /// Records a request that is about to be sent.
-    pub(crate) fn ask(&mut self, number: u64, octets: &[u8]) {
-        self.line("ask", number, octets);
+    pub(crate) fn ask(&mut self, number: u64, bytes: &[u8]) {
+        self.line("ask", number, bytes);
     }
 
     /// Records a response.
-    pub(crate) fn answer(&mut self, number: u64, accepted: bool, octets: &[u8]) {
+    pub(crate) fn answer(&mut self, number: u64, accepted: bool, bytes: &[u8]) {
         let word = if accepted { "ack" } else { "nak" };
-        self.line(word, number, octets);
+        self.line(word, number, bytes);
     }
 
     /// Records that a request was not answered.
@@ -85,15 +85,15 @@ impl Journal {
         self.line("end", number, &[]);
     }
 
-    fn line(&mut self, word: &str, number: u64, octets: &[u8]) {
+    fn line(&mut self, word: &str, number: u64, bytes: &[u8]) {
         self.text.push_str(word);
         // Writing to a string does not fail.
         let _ = write!(self.text, " {number}");
-        if !octets.is_empty() {
+        if !bytes.is_empty() {
             self.text.push(' ');
         }
-        for octet in octets {
-            let _ = write!(self.text, "{octet:02x}");
+        for byte in bytes {
+            let _ = write!(self.text, "{byte:02x}");
         }
         self.text.push('\n');
     }

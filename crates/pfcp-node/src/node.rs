@@ -295,7 +295,7 @@ pub struct SessionInfo {
     /// The QER IDs.
     pub qers: Vec<u32>,
     /// The size of the rules, in bytes.
-    pub octets: usize,
+    pub bytes: usize,
 }
 
 /// An association with a peer.
@@ -422,7 +422,7 @@ impl NodeHandle {
         self.shared
             .store
             .session(seid)
-            .map(|record| record.rules.octets().to_vec())
+            .map(|record| record.rules.bytes().to_vec())
     }
 
     /// Returns the associations, in the order of their Node IDs.
@@ -553,7 +553,7 @@ impl NodeHandle {
             fars: ids.fars,
             urrs: ids.urrs,
             qers: ids.qers,
-            octets: record.rules.octets().len(),
+            bytes: record.rules.bytes().len(),
         };
         for claim in ids.claims {
             if let AddressClaim::Teid { teid, address } = claim {

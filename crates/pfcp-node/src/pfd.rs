@@ -92,10 +92,10 @@ impl PfdStore {
                 }
             }
         }
-        let octets = next
+        let bytes = next
             .iter()
             .map(|(name, described)| name.len() + described.contents.len());
-        if octets.sum::<usize>() > limit {
+        if bytes.sum::<usize>() > limit {
             return Err(PfdLimitExceeded);
         }
         let before = std::mem::replace(&mut *table, next);
@@ -133,9 +133,9 @@ fn text(value: &[u8]) -> String {
     if let Ok(contents) = PfdContents::decode(value) {
         return contents.to_string();
     }
-    value.iter().fold(String::new(), |mut text, octet| {
+    value.iter().fold(String::new(), |mut text, byte| {
         // Writing to a string does not fail.
-        let _ = write!(text, "{octet:02x}");
+        let _ = write!(text, "{byte:02x}");
         text
     })
 }

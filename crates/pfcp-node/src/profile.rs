@@ -182,20 +182,20 @@ impl SessionProfile {
     /// Returns the Network Instance of the PDRs, encoded as the labels of the DNN.
     pub(crate) fn network_instance(&self) -> Option<NetworkInstance> {
         let dnn = self.dnn.as_deref().map(ApnDnn::from);
-        dnn.map(|dnn| NetworkInstance::from(dnn.as_octets().to_vec()))
+        dnn.map(|dnn| NetworkInstance::from(dnn.as_bytes().to_vec()))
     }
 
     /// Returns the encoded IEs of an establishment request besides its rules.
     pub(crate) fn elements(&self) -> Result<Vec<u8>, Error> {
-        let mut octets = Vec::new();
-        self.pdn_type.encode_into(&mut octets)?;
+        let mut bytes = Vec::new();
+        self.pdn_type.encode_into(&mut bytes)?;
         if let Some(dnn) = &self.dnn {
-            ApnDnn::from(dnn.as_str()).encode_into(&mut octets)?;
+            ApnDnn::from(dnn.as_str()).encode_into(&mut bytes)?;
         }
         if let Some(s_nssai) = &self.s_nssai {
-            s_nssai.encode_into(&mut octets)?;
+            s_nssai.encode_into(&mut bytes)?;
         }
-        Ok(octets)
+        Ok(bytes)
     }
 }
 

@@ -366,8 +366,8 @@ impl AcknowledgedRules {
         body: &[u8],
         answer: &[u8],
     ) -> Option<Self> {
-        let octets = message(&Header::session(kind, Seid(0), Sequence::default()), body).ok()?;
-        let frame = Frame::decode(&octets).ok()?;
+        let bytes = message(&Header::session(kind, Seid(0), Sequence::default()), body).ok()?;
+        let frame = Frame::decode(&bytes).ok()?;
         let mut addresses = AcknowledgedAddresses::of(answer);
         let change = match kind {
             MessageType::SESSION_ESTABLISHMENT_REQUEST => {
@@ -381,7 +381,7 @@ impl AcknowledgedRules {
     /// Returns the body of the request that establishes the session again: Node ID, CP F-SEID and
     /// rules, and the indication of a restoration (RESTI), TS 29.244 §8.2.136.
     pub(crate) fn body(&self) -> Vec<u8> {
-        let mut body = self.0.octets().to_vec();
+        let mut body = self.0.bytes().to_vec();
         body.extend_from_slice(&IeType::PFCPSEREQ_FLAGS.0.to_be_bytes());
         body.extend_from_slice(&[0, 1, 1]);
         body

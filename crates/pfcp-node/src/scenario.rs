@@ -198,8 +198,8 @@ impl FaultScenario {
     }
 
     /// Decides about a received datagram before the node sees it.
-    pub(crate) fn decide(&self, octets: &[u8]) -> Option<ScenarioFault> {
-        let kind = Frame::decode(octets).ok()?.header.message_type;
+    pub(crate) fn decide(&self, bytes: &[u8]) -> Option<ScenarioFault> {
+        let kind = Frame::decode(bytes).ok()?.header.message_type;
         let mut state = self.0.state.lock();
         for (at, rule) in self.0.rules.iter().enumerate() {
             if !rule.on.is_empty() && !rule.on.contains(&kind) {
@@ -229,19 +229,19 @@ impl FaultScenario {
     }
 
     /// Returns a sent message with the Recovery Time Stamp changed, if the scenario changes it.
-    pub(crate) fn with_changed_time_stamp(&self, octets: &[u8]) -> Option<Vec<u8>> {
+    pub(crate) fn with_changed_time_stamp(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         let shift = self.0.shift.load(Ordering::Relaxed);
-        let frame = Frame::decode(octets).ok().filter(|_| shift != 0)?;
-        let mut tlvs = Tlvs::at(frame.body, frame.octets.len() - frame.body.len());
+        let frame = Frame::decode(bytes).ok().filter(|_| shift != 0)?;
+        let mut tlvs = Tlvs::at(frame.body, frame.bytes.len() - frame.body.len());
         let is_stamp = |tlv: &strowger_pfcp::wire::Tlv<'_>| tlv.ie == IeType::RECOVERY_TIME_STAMP;
         let stamp = tlvs.find_map(|tlv| tlv.ok().filter(is_stamp))?;
         let changed = u32::from_be_bytes(*stamp.value.first_chunk()?).wrapping_add_signed(shift);
         let at = stamp.value_offset();
-        let mut octets = octets.to_vec();
-        octets
+        let mut bytes = bytes.to_vec();
+        bytes
             .get_mut(at..at + 4)?
             .copy_from_slice(&changed.to_be_bytes());
-        Some(octets)
+        Some(bytes)
     }
 }
 
@@ -278,12 +278,12 @@ fn can_be_refused(kind: MessageType) -> bool {
 /// Returns the rejection of a request on behalf of a node; `named` returns the peer's SEID of a
 /// session.
 pub(crate) fn refusal(
-    octets: &[u8],
+    bytes: &[u8],
     cause: Cause,
     node: &NodeName,
     named: &dyn Fn(Seid) -> Option<Seid>,
 ) -> Option<Vec<u8>> {
-    let frame = Frame::decode(octets).ok()?;
+    let frame = Frame::decode(bytes).ok()?;
     let kind = frame.header.message_type;
     let establishes = kind == MessageType::SESSION_ESTABLISHMENT_REQUEST;
     let body = match establishes || !kind.is_session() {
@@ -342,8 +342,8 @@ mod tests {
     fn a_heartbeat_cannot_be_refused() {
         let scenario = scenario("[[rule]]\nrefuse = 64\n").expect("it is sound");
         let header = Header::node(MessageType::HEARTBEAT_REQUEST, Sequence::new(1));
-        let octets = message(&header, &[]).expect("short");
-        assert_eq!(scenario.decide(&octets), None);
+        let bytes = message(&header, &[]).expect("short");
+        assert_eq!(scenario.decide(&bytes), None);
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub(crate) struct SessionArgs {
 pub(crate) struct SessionRequest {
     pub(crate) procedure: Procedure,
     /// The complete message.
-    pub(crate) octets: Arc<[u8]>,
+    pub(crate) bytes: Arc<[u8]>,
     pub(crate) key: Option<RequestKey>,
     pub(crate) reply: Reply<SessionResponse>,
 }
@@ -63,17 +63,17 @@ pub(crate) enum Procedure {
 #[derive(Debug)]
 pub(crate) struct SessionResponse {
     /// The complete message.
-    pub(crate) octets: Arc<[u8]>,
+    pub(crate) bytes: Arc<[u8]>,
     pub(crate) outcome: RequestOutcome,
     /// Session reports that a deletion response announces and that follow it.
     pub(crate) more: Box<[OutgoingReport]>,
 }
 
 impl SessionResponse {
-    fn new(octets: Arc<[u8]>, outcome: RequestOutcome) -> Self {
+    fn new(bytes: Arc<[u8]>, outcome: RequestOutcome) -> Self {
         let more = Box::default();
         Self {
-            octets,
+            bytes,
             outcome,
             more,
         }
@@ -187,7 +187,7 @@ impl Actor for SessionActor {
                     Procedure::Modify => "a modification",
                     Procedure::Delete => "a deletion",
                 };
-                format!("{procedure}, {} octets", request.octets.len()).into()
+                format!("{procedure}, {} bytes", request.bytes.len()).into()
             }
             SessionMsg::Panic(_) => "a drill".into(),
             SessionMsg::Due => "a timer of the counting".into(),
@@ -223,11 +223,11 @@ impl SessionActor {
     ) {
         let SessionRequest {
             procedure,
-            octets,
+            bytes,
             key,
             reply,
         } = request;
-        let Ok(frame) = Frame::decode(&octets) else {
+        let Ok(frame) = Frame::decode(&bytes) else {
             // The endpoint has already decoded this frame. If decoding fails after all, the request
             // is dropped without a response.
             return;
@@ -258,17 +258,17 @@ impl SessionActor {
         let peer_seid = peer_seid(frame);
         let committed = match self.accept(frame, owner, peer_seid).await {
             Ok((record, created)) => {
-                let octets = answer::established(frame, &self.shared, &record, &created);
-                self.commit(record, key, octets.into()).await
+                let bytes = answer::established(frame, &self.shared, &record, &created);
+                self.commit(record, key, bytes.into()).await
             }
             Err(refusal) => Err(refusal),
         };
         match committed {
-            Ok(octets) => {
+            Ok(bytes) => {
                 self.commit_meter_change(now, None);
                 add(&self.shared.counters.established);
                 self.publish(SessionEventKind::Established);
-                SessionResponse::new(octets, RequestOutcome::Established)
+                SessionResponse::new(bytes, RequestOutcome::Established)
             }
             Err(refusal) => self.refuse(frame, peer_seid, &refusal),
         }
@@ -320,13 +320,13 @@ impl SessionActor {
                 if let Some((_, finals)) = &metered {
                     created.extend_from_slice(&finals.elements);
                 }
-                let octets = answer::modified(frame, &record, &created);
-                self.commit(record, key, octets.into()).await
+                let bytes = answer::modified(frame, &record, &created);
+                self.commit(record, key, bytes.into()).await
             }
             Err(refusal) => Err(refusal),
         };
         match committed {
-            Ok(octets) => {
+            Ok(bytes) => {
                 self.commit_meter_change(now, metered);
                 let new = self.live.as_ref().map(|record| record.peer_seid);
                 let renamed = new != Some(live.peer_seid);
@@ -335,7 +335,7 @@ impl SessionActor {
                 }
                 add(&self.shared.counters.modified);
                 self.publish(SessionEventKind::Modified);
-                SessionResponse::new(octets, RequestOutcome::Modified { renamed })
+                SessionResponse::new(bytes, RequestOutcome::Modified { renamed })
             }
             Err(refusal) => {
                 // The session held these claims before the request, so no other session can hold
@@ -383,7 +383,7 @@ impl SessionActor {
         };
         let mut index = Index::new();
         let view = MessageView::of(frame, &mut index);
-        let view = view.map_err(|error| match Rejection::of(&error, frame.octets) {
+        let view = view.map_err(|error| match Rejection::of(&error, frame.bytes) {
             Some(rejection) => Refusal::from(rejection),
             None => Refusal::new(Cause::INVALID_LENGTH),
         })?;
@@ -410,9 +410,9 @@ impl SessionActor {
             return self.refuse(frame, None, &Refusal::new(Cause::SESSION_CONTEXT_NOT_FOUND));
         };
         let finals = self.finals(now);
-        let octets: Arc<[u8]> = answer::deleted(frame, &live, &finals).into();
+        let bytes: Arc<[u8]> = answer::deleted(frame, &live, &finals).into();
         let removal = store::StoreChange::Remove(self.seid);
-        if let Err(refusal) = self.write(removal, key, &octets).await {
+        if let Err(refusal) = self.write(removal, key, &bytes).await {
             return self.refuse(frame, Some(live.peer_seid), &refusal);
         }
         self.live = None;
@@ -421,7 +421,7 @@ impl SessionActor {
         let kind = SessionEventKind::Deleted;
         self.shared.topics.session(kind, &live);
         SessionResponse {
-            octets,
+            bytes,
             outcome: RequestOutcome::Deleted,
             more,
         }
@@ -444,7 +444,7 @@ impl SessionActor {
     /// Claims the addresses of the rules, and checks the size of the rules.
     fn claim_addresses(&self, rules: &RuleSet) -> Result<(), Refusal> {
         let limits = &self.shared.config.limits;
-        if rules.octets().len() > limits.session_octets
+        if rules.bytes().len() > limits.session_bytes
             || rules.rules(RuleKind::Urr).count() > limits.urrs
         {
             return Err(Refusal::new(Cause::NO_RESOURCES_AVAILABLE));
@@ -531,8 +531,8 @@ impl SessionActor {
     ) -> SessionResponse {
         let outcome = RequestOutcome::Refused(refusal.cause);
         self.shared.counters.refused(refusal.cause);
-        let octets = refusal_message(frame, &self.shared, peer_seid, refusal);
-        SessionResponse::new(octets.into(), outcome)
+        let bytes = refusal_message(frame, &self.shared, peer_seid, refusal);
+        SessionResponse::new(bytes.into(), outcome)
     }
 }
 

@@ -96,19 +96,19 @@ impl DatagramSocket {
             Self::Udp(socket) => batched::send_batch(socket, datagrams),
             #[cfg(test)]
             Self::Simulated(_) => {
-                let Some((peer, octets)) = datagrams.first() else {
+                let Some((peer, bytes)) = datagrams.first() else {
                     return Ok(0);
                 };
-                self.try_send_to(octets, *peer).map(|_| 1)
+                self.try_send_to(bytes, *peer).map(|_| 1)
             }
         }
     }
 
-    fn try_send_to(&self, octets: &[u8], peer: SocketAddr) -> io::Result<usize> {
+    fn try_send_to(&self, bytes: &[u8], peer: SocketAddr) -> io::Result<usize> {
         match self {
-            Self::Udp(socket) => socket.try_send_to(octets, peer),
+            Self::Udp(socket) => socket.try_send_to(bytes, peer),
             #[cfg(test)]
-            Self::Simulated(plug) => plug.send(octets, peer),
+            Self::Simulated(plug) => plug.send(bytes, peer),
         }
     }
 }
@@ -118,7 +118,7 @@ impl DatagramSocket {
 pub(crate) struct Batch {
     /// The index of the socket.
     pub(crate) socket: usize,
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     datagrams: Vec<(SocketAddr, usize)>,
 }
 
@@ -197,14 +197,14 @@ impl Sockets {
     }
 
     /// Passes a datagram to the system. Returns `false` if the system does not accept it now.
-    pub(crate) fn send(&self, socket: usize, peer: SocketAddr, octets: &[u8]) -> bool {
+    pub(crate) fn send(&self, socket: usize, peer: SocketAddr, bytes: &[u8]) -> bool {
         let Some((_, socket)) = self.sockets.get(socket) else {
             return false;
         };
         let changed = self.scenario.as_ref();
-        let changed = changed.and_then(|(scenario, _)| scenario.with_changed_time_stamp(octets));
-        let octets = changed.as_deref().unwrap_or(octets);
-        socket.try_send_to(octets, peer).is_ok()
+        let changed = changed.and_then(|(scenario, _)| scenario.with_changed_time_stamp(bytes));
+        let bytes = changed.as_deref().unwrap_or(bytes);
+        socket.try_send_to(bytes, peer).is_ok()
     }
 
     /// Passes datagrams to the system, several per call where possible. Returns the number that it
@@ -218,7 +218,7 @@ impl Sockets {
                 (None, _) => run.len(),
                 (Some((_, socket)), None) => send_from(socket, run),
                 (Some(_), Some(_)) => {
-                    let send = |one: &&Transmit| !self.send(from(one), one.peer, &one.octets);
+                    let send = |one: &&Transmit| !self.send(from(one), one.peer, &one.bytes);
                     run.iter().filter(send).count()
                 }
             };
@@ -322,7 +322,7 @@ impl Batch {
     pub(crate) fn empty(socket: usize) -> Self {
         Self {
             socket,
-            octets: Vec::new(),
+            bytes: Vec::new(),
             datagrams: Vec::new(),
         }
     }
@@ -333,7 +333,7 @@ impl Batch {
 
     /// Receives the available datagrams, as many as fit.
     fn take(&mut self, source: &DatagramSocket, buffers: &mut ReceiveBuffers) -> io::Result<()> {
-        while self.datagrams.len() < MAX_BATCH && self.octets.len() < MAX_BATCH_BYTES {
+        while self.datagrams.len() < MAX_BATCH && self.bytes.len() < MAX_BATCH_BYTES {
             match source.try_receive_batch(buffers, self) {
                 Ok(()) => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
@@ -346,9 +346,9 @@ impl Batch {
         Ok(())
     }
 
-    pub(crate) fn push(&mut self, peer: SocketAddr, octets: &[u8]) {
-        self.octets.extend_from_slice(octets);
-        self.datagrams.push((peer, self.octets.len()));
+    pub(crate) fn push(&mut self, peer: SocketAddr, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+        self.datagrams.push((peer, self.bytes.len()));
     }
 
     /// Returns the number of datagrams.
@@ -361,16 +361,16 @@ impl Batch {
     pub(crate) fn iter(&self) -> impl Iterator<Item = (SocketAddr, &[u8])> {
         let mut start = 0;
         self.datagrams.iter().map(move |&(peer, end)| {
-            let octets = &self.octets[start..end];
+            let bytes = &self.bytes[start..end];
             start = end;
-            (peer, octets)
+            (peer, bytes)
         })
     }
 }
 
 /// Sends datagrams from one socket. Returns the number that the system does not accept now.
 fn send_from(socket: &DatagramSocket, run: &[Transmit]) -> usize {
-    let datagrams: Vec<_> = run.iter().map(|one| (one.peer, &*one.octets)).collect();
+    let datagrams: Vec<_> = run.iter().map(|one| (one.peer, &*one.bytes)).collect();
     let mut rest = datagrams.as_slice();
     let mut refused = 0;
     while !rest.is_empty() {

@@ -78,18 +78,18 @@ pub(crate) struct StoredResponse {
     /// it.
     pub(crate) recovery: Option<Recovery>,
     /// The complete message.
-    pub(crate) octets: Arc<[u8]>,
+    pub(crate) bytes: Arc<[u8]>,
     /// The time of the response in milliseconds since 1970, which remains meaningful after a
     /// restart.
     pub(crate) at: u64,
 }
 
 impl StoredResponse {
-    pub(crate) fn new((key, recovery): RequestKey, octets: Arc<[u8]>) -> Self {
+    pub(crate) fn new((key, recovery): RequestKey, bytes: Arc<[u8]>) -> Self {
         Self {
             key,
             recovery: Some(recovery),
-            octets,
+            bytes,
             at: milliseconds_now(),
         }
     }
@@ -245,7 +245,7 @@ pub struct StoreHealth {
     /// The time that the longest commit took.
     pub longest: Duration,
     /// The size of the store on the disk in bytes; read once per second.
-    pub octets: u64,
+    pub bytes: u64,
     /// The data that the last start found to be missing or damaged; `None` if there was none.
     pub loss: Option<StoreLoss>,
 }

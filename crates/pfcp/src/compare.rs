@@ -95,11 +95,11 @@ impl Message {
     /// # Errors
     /// Returns an error if one of the messages cannot be encoded.
     pub fn differences(&self, right: &Self, ignore: &Ignore) -> Result<Vec<Difference>, Error> {
-        let octets = [self.encode()?, right.encode()?];
+        let bytes = [self.encode()?, right.encode()?];
         let mut indexes = [Index::new(), Index::new()];
         let [left, right] = &mut indexes;
-        let left = MessageView::decode(&octets[0], left)?;
-        let right = MessageView::decode(&octets[1], right)?;
+        let left = MessageView::decode(&bytes[0], left)?;
+        let right = MessageView::decode(&bytes[1], right)?;
         Ok(compare(&left, &right, ignore))
     }
 }
@@ -273,11 +273,11 @@ impl Comparison<'_> {
             _ => {}
         }
         if self.out.len() == known {
-            self.octets(left.part, right.part, &path);
+            self.bytes(left.part, right.part, &path);
         }
     }
 
-    fn octets(&mut self, left: Part<'_>, right: Part<'_>, path: &ItemPath<'_, '_>) {
+    fn bytes(&mut self, left: Part<'_>, right: Part<'_>, path: &ItemPath<'_, '_>) {
         let [left, right] = [left, right].map(|part| Some(text::hex(part.raw())));
         self.change(Some(path), "", left, right);
     }

@@ -138,7 +138,7 @@ pub struct Transmit {
     /// [`Endpoint::handle_datagram_at`], or that of the association. `None` for any.
     pub local: Option<u16>,
     /// The bytes of the datagram.
-    pub octets: Arc<[u8]>,
+    pub bytes: Arc<[u8]>,
 }
 
 /// Counters and gauges of an [`Endpoint`].
@@ -245,9 +245,9 @@ impl Endpoint {
         self.answers.expire(now);
         while let Some(due) = self.requests.poll_due(now) {
             match due {
-                TimerAction::Retransmit { peer, octets, .. } => {
+                TimerAction::Retransmit { peer, bytes, .. } => {
                     self.stats.retransmitted += 1;
-                    self.send(peer, octets);
+                    self.send(peer, bytes);
                 }
                 TimerAction::Failed { request, peer } => self.failed(now, request, peer),
             }
@@ -275,14 +275,10 @@ impl Endpoint {
     }
 
     /// Queues a request of ours.
-    fn send(&mut self, peer: SocketAddr, octets: Arc<[u8]>) {
+    fn send(&mut self, peer: SocketAddr, bytes: Arc<[u8]>) {
         let association = self.associations.from_address(peer);
         let local = association.and_then(|association| association.local);
-        self.transmits.push_back(Transmit {
-            peer,
-            local,
-            octets,
-        });
+        self.transmits.push_back(Transmit { peer, local, bytes });
     }
 
     /// Records that a peer was heard.
@@ -377,54 +373,46 @@ impl Endpoint {
         header: &Header,
         body: &[u8],
     ) -> Result<RequestId, Error> {
-        let octets = self.encode_for_release(message(header, body)?.into());
+        let bytes = self.encode_for_release(message(header, body)?.into());
         let answer = header.message_type.response().unwrap_or(MessageType(0));
         let sequence = header.sequence;
-        let waiting = Arc::clone(&octets);
+        let waiting = Arc::clone(&bytes);
         let request = self
             .requests
             .sent(now, (peer, sequence), about, answer, waiting);
-        self.send(peer, octets);
+        self.send(peer, bytes);
         Ok(request)
     }
 
     /// Answers a request with an encoded message, and keeps the answer for repetitions of the
     /// request. Does nothing if the request was abandoned.
-    pub fn respond(&mut self, now: Instant, transaction: TransactionId, octets: Arc<[u8]>) {
-        let octets = self.encode_for_release(octets);
+    pub fn respond(&mut self, now: Instant, transaction: TransactionId, bytes: Arc<[u8]>) {
+        let bytes = self.encode_for_release(bytes);
         let local = self.finish_request(transaction);
-        if let Some(peer) = self.answers.answer(now, transaction, Arc::clone(&octets)) {
-            self.transmits.push_back(Transmit {
-                peer,
-                local,
-                octets,
-            });
+        if let Some(peer) = self.answers.answer(now, transaction, Arc::clone(&bytes)) {
+            self.transmits.push_back(Transmit { peer, local, bytes });
         }
     }
 
     /// Answers the request of an [`Event::OverLimit`] without keeping the answer: the answers to a
     /// flood must not evict answers that other peers may ask for again.
-    pub fn refuse(&mut self, transaction: TransactionId, octets: Arc<[u8]>) {
-        let octets = self.encode_for_release(octets);
+    pub fn refuse(&mut self, transaction: TransactionId, bytes: Arc<[u8]>) {
+        let bytes = self.encode_for_release(bytes);
         let local = self.locals.remove(&transaction);
         if let Some(peer) = self.answers.peer(transaction) {
             self.answers.ignore(transaction);
-            self.transmits.push_back(Transmit {
-                peer,
-                local,
-                octets,
-            });
+            self.transmits.push_back(Transmit { peer, local, bytes });
         }
     }
 
     /// Returns a message in the form of the configured release, for sending.
-    fn encode_for_release(&self, octets: Arc<[u8]>) -> Arc<[u8]> {
+    fn encode_for_release(&self, bytes: Arc<[u8]>) -> Arc<[u8]> {
         if self.config.release == Release::R19 {
-            return octets;
+            return bytes;
         }
-        let frame = Frame::decode(&octets).ok();
+        let frame = Frame::decode(&bytes).ok();
         let older = frame.and_then(|frame| encode_for_older(&frame, self.config.release));
-        older.map_or(octets, Arc::from)
+        older.map_or(bytes, Arc::from)
     }
 
     /// Abandons the processing of a request, for example after a panic. When the peer repeats the
@@ -532,10 +520,10 @@ impl Endpoint {
         now: Instant,
         left: Duration,
         key: ResponseKey,
-        octets: Arc<[u8]>,
+        bytes: Arc<[u8]>,
     ) {
         let origin = self.associations.from_address(key.peer).map(Self::origin);
-        self.answers.restore(now, left, (key, origin), octets);
+        self.answers.restore(now, left, (key, origin), bytes);
     }
 
     /// Returns the counters and gauges.

@@ -27,7 +27,7 @@ pub enum ErrorKind {
     #[error("unsupported PFCP version {0}, expected 1")]
     Version(u8),
     /// The input is too short for the header.
-    #[error("header of {need} octets in {have}")]
+    #[error("header of {need} bytes in {have}")]
     Header {
         /// Number of bytes available.
         have: usize,
@@ -35,7 +35,7 @@ pub enum ErrorKind {
         need: usize,
     },
     /// The header declares more bytes than the datagram has.
-    #[error("message of {declared} octets in {have}")]
+    #[error("message of {declared} bytes in {have}")]
     MessageLength {
         /// Number of bytes available.
         have: usize,
@@ -43,10 +43,10 @@ pub enum ErrorKind {
         declared: usize,
     },
     /// Bytes follow the last message.
-    #[error("{octets} trailing bytes after the message")]
+    #[error("{bytes} trailing bytes after the message")]
     Trailing {
         /// Number of trailing bytes.
-        octets: usize,
+        bytes: usize,
     },
     /// A session-related message has no SEID, or a node-related message has one.
     #[error("SEID flag does not fit the message type")]
@@ -117,7 +117,7 @@ pub enum ErrorKind {
         field: &'static str,
     },
     /// A value is too long for the length field on the wire.
-    #[error("{have} octets do not fit the length field")]
+    #[error("{have} bytes do not fit the length field")]
     TooLong {
         /// Number of bytes of the value.
         have: usize,

@@ -15,7 +15,7 @@ use std::fmt::{self, Display};
 use serde_json::{Map, Value as Json, json};
 
 use crate::error::{Error, PathStep};
-use crate::ie::field_input::{FieldInput, checked_signed_width, checked_width, octets_of};
+use crate::ie::field_input::{FieldInput, bytes_of, checked_signed_width, checked_width};
 use crate::ie::value::{Value, text_of};
 use crate::ie::{Descriptor, FieldKind, Group, IeType, Leaf, describe};
 use crate::message::{MessageType, MessageView, table};
@@ -171,32 +171,32 @@ fn element(part: Part<'_>, vendors: &Dictionary, depth: usize) -> Json {
     Json::Object(object)
 }
 
-fn leaf_value(leaf: &'static Leaf, octets: &[u8], object: &mut Map<String, Json>) {
+fn leaf_value(leaf: &'static Leaf, bytes: &[u8], object: &mut Map<String, Json>) {
     // Encoding the fields again shows the spare bits and the tail, which they do not express.
-    let value = (leaf.check)(octets).ok().map(|_| fields(leaf, octets));
+    let value = (leaf.check)(bytes).ok().map(|_| fields(leaf, bytes));
     let reencoded = value
         .as_ref()
         .and_then(|value| from_fields(leaf, value).ok());
     let (Some(value), Some(reencoded)) = (
         value,
-        reencoded.filter(|reencoded| reencoded.len() <= octets.len()),
+        reencoded.filter(|reencoded| reencoded.len() <= bytes.len()),
     ) else {
-        object.insert("value".into(), json!({ "hex": hex(octets) }));
+        object.insert("value".into(), json!({ "hex": hex(bytes) }));
         return;
     };
     object.insert("value".into(), value);
-    let flip: Vec<u8> = octets.iter().zip(&reencoded).map(|(a, b)| a ^ b).collect();
+    let flip: Vec<u8> = bytes.iter().zip(&reencoded).map(|(a, b)| a ^ b).collect();
     if flip.iter().any(|&bits| bits != 0) {
         object.insert("spare".into(), hex(&flip).into());
     }
-    if reencoded.len() < octets.len() {
-        object.insert("tail".into(), hex(&octets[reencoded.len()..]).into());
+    if reencoded.len() < bytes.len() {
+        object.insert("tail".into(), hex(&bytes[reencoded.len()..]).into());
     }
 }
 
-fn fields(leaf: &'static Leaf, octets: &[u8]) -> Json {
+fn fields(leaf: &'static Leaf, bytes: &[u8]) -> Json {
     let mut object = Map::new();
-    for (name, kind, value) in leaf.read(octets) {
+    for (name, kind, value) in leaf.read(bytes) {
         let name = name.to_ascii_lowercase();
         let value = match value {
             Value::Number(number) => {
@@ -226,15 +226,15 @@ fn plain(kind: FieldKind, value: Value<'_>) -> Json {
         Value::Time(seconds) => seconds.into(),
         Value::Ipv4(address) => address.to_string().into(),
         Value::Ipv6(address) => address.to_string().into(),
-        Value::Mac(address) => address.map(|octet| format!("{octet:02x}")).join(":").into(),
-        Value::Octets(octets) => match (kind, text_of(kind, octets)) {
-            (FieldKind::Octets(_), _) => hex(octets).into(),
+        Value::Mac(address) => address.map(|byte| format!("{byte:02x}")).join(":").into(),
+        Value::Bytes(bytes) => match (kind, text_of(kind, bytes)) {
+            (FieldKind::Bytes(_), _) => hex(bytes).into(),
             (FieldKind::List(each, _), _) => {
-                let values = each.values(octets);
+                let values = each.values(bytes);
                 values.map(|value| plain(each.kind(), value)).collect()
             }
             (_, Some(text)) => text.into(),
-            (_, None) => json!({ "hex": hex(octets) }),
+            (_, None) => json!({ "hex": hex(bytes) }),
         },
     }
 }
@@ -256,10 +256,10 @@ pub fn from_json(message: &Json) -> Result<Vec<u8>, JsonError> {
 pub(crate) fn read(message: &Json, vendors: &Dictionary) -> Result<Vec<u8>, JsonError> {
     let message_type: u8 = number(message, "type", 0xff)?;
     let message_type = MessageType(message_type);
-    octets(message, message_type, vendors).map_err(|error| error.in_message(message_type))
+    bytes(message, message_type, vendors).map_err(|error| error.in_message(message_type))
 }
 
-fn octets(
+fn bytes(
     message: &Json,
     message_type: MessageType,
     vendors: &Dictionary,
@@ -270,7 +270,7 @@ fn octets(
     let mut writer = Writer::new(&mut body);
     write_group(ies, Some(table(message_type)), vendors, &mut writer, 0)?;
     writer.finish_in(Some(table(message_type)))?;
-    let mut out = Vec::with_capacity(header.octets() + body.len());
+    let mut out = Vec::with_capacity(header.encoded_len() + body.len());
     header.encode(body.len(), &mut out)?;
     out.extend_from_slice(&body);
     Ok(out)
@@ -373,27 +373,27 @@ fn write_element(
         return write_group(ies, group, vendors, out, depth + 1);
     }
     let value = ie.get("value").ok_or_else(|| missing("value"))?;
-    if let Some(octets) = value.get("hex") {
-        out.out.extend(unhex(octets).ok_or_else(|| missing("hex"))?);
+    if let Some(bytes) = value.get("hex") {
+        out.out.extend(unhex(bytes).ok_or_else(|| missing("hex"))?);
         return Ok(());
     }
     let row = enterprise.and_then(|enterprise| vendors.row(enterprise, number));
-    let mut octets = match (row, what) {
+    let mut bytes = match (row, what) {
         (Some(row), _) => extra::fields(row, value)?,
         (None, Some(Descriptor::Leaf(leaf))) => from_fields(leaf, value)?,
         _ => return Err(missing("hex")),
     };
     if let Some(flip) = ie.get("spare") {
         let flip = unhex(flip).ok_or_else(|| missing("spare"))?;
-        octets
+        bytes
             .iter_mut()
             .zip(flip)
-            .for_each(|(octet, bits)| *octet ^= bits);
+            .for_each(|(byte, bits)| *byte ^= bits);
     }
     if let Some(tail) = ie.get("tail") {
-        octets.extend(unhex(tail).ok_or_else(|| missing("tail"))?);
+        bytes.extend(unhex(tail).ok_or_else(|| missing("tail"))?);
     }
-    out.out.extend(octets);
+    out.out.extend(bytes);
     Ok(())
 }
 
@@ -409,8 +409,8 @@ fn from_fields(leaf: &Leaf, value: &Json) -> Result<Vec<u8>, JsonError> {
 }
 
 fn field_input(value: &Json, kind: FieldKind) -> Option<FieldInput> {
-    if let Some(octets) = value.get("hex") {
-        return unhex(octets).map(FieldInput::Octets);
+    if let Some(bytes) = value.get("hex") {
+        return unhex(bytes).map(FieldInput::Bytes);
     }
     Some(match kind {
         FieldKind::Bits { width, .. } => {
@@ -420,49 +420,48 @@ fn field_input(value: &Json, kind: FieldKind) -> Option<FieldInput> {
         FieldKind::Number { width, .. } => {
             FieldInput::Number(checked_width(value.as_u64()?, width)?)
         }
-        FieldKind::Signed { octets } => {
-            FieldInput::Number(checked_signed_width(value.as_i64()?, octets)?)
+        FieldKind::Signed { bytes } => {
+            FieldInput::Number(checked_signed_width(value.as_i64()?, bytes)?)
         }
         FieldKind::Time => FieldInput::Number(checked_width(value.as_u64()?, u32::BITS)?),
         FieldKind::Ipv4 => {
             let address: std::net::Ipv4Addr = value.as_str()?.parse().ok()?;
-            FieldInput::Octets(address.octets().to_vec())
+            FieldInput::Bytes(address.octets().to_vec())
         }
         FieldKind::Ipv6 => {
             let address: std::net::Ipv6Addr = value.as_str()?.parse().ok()?;
-            FieldInput::Octets(address.octets().to_vec())
+            FieldInput::Bytes(address.octets().to_vec())
         }
-        FieldKind::Mac => FieldInput::Octets(
+        FieldKind::Mac => FieldInput::Bytes(
             value
                 .as_str()?
                 .split(':')
-                .map(|octet| u8::from_str_radix(octet, 16).ok())
+                .map(|byte| u8::from_str_radix(byte, 16).ok())
                 .collect::<Option<Vec<u8>>>()?,
         ),
-        FieldKind::Octets(_) => FieldInput::Octets(unhex(value)?),
+        FieldKind::Bytes(_) => FieldInput::Bytes(unhex(value)?),
         FieldKind::List(each, _) => {
-            let mut octets = Vec::new();
+            let mut bytes = Vec::new();
             for value in value.as_array()? {
-                field_input(value, each.kind())?.put(each.kind(), 0, &mut octets)?;
+                field_input(value, each.kind())?.put(each.kind(), 0, &mut bytes)?;
             }
-            FieldInput::Octets(octets)
+            FieldInput::Bytes(bytes)
         }
         FieldKind::Text(_) | FieldKind::Labels(_) | FieldKind::Digits(_) => {
-            FieldInput::Octets(octets_of(kind, value.as_str()?)?)
+            FieldInput::Bytes(bytes_of(kind, value.as_str()?)?)
         }
     })
 }
 
-fn hex(octets: &[u8]) -> String {
+fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
 
-    octets.iter().fold(
-        String::with_capacity(2 * octets.len()),
-        |mut text, octet| {
-            write!(text, "{octet:02x}").expect("a String takes all text");
+    bytes
+        .iter()
+        .fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+            write!(text, "{byte:02x}").expect("a String takes all text");
             text
-        },
-    )
+        })
 }
 
 fn unhex(value: &Json) -> Option<Vec<u8>> {

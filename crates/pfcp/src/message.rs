@@ -52,9 +52,9 @@ pub(crate) use body::table;
 /// use strowger_pfcp::{Message, Sequence};
 ///
 /// let message = Message::node(Sequence::new(1), HeartbeatRequest::new(0xe81f_e7b4));
-/// let octets = message.encode()?;
-/// assert_eq!(octets, [0x20, 1, 0, 12, 0, 0, 1, 0, 0, 96, 0, 4, 0xe8, 0x1f, 0xe7, 0xb4]);
-/// assert_eq!(Message::decode(&octets)?, message);
+/// let bytes = message.encode()?;
+/// assert_eq!(bytes, [0x20, 1, 0, 12, 0, 0, 1, 0, 0, 96, 0, 4, 0xe8, 0x1f, 0xe7, 0xb4]);
+/// assert_eq!(Message::decode(&bytes)?, message);
 /// # Ok::<(), strowger_pfcp::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,17 +86,17 @@ impl Message {
         }
     }
 
-    /// Decodes `octets`, which must hold exactly one message.
+    /// Decodes `bytes`, which must hold exactly one message.
     ///
     /// # Errors
     /// Returns an error if the bytes are not one well-formed message, or a mandatory element is
     /// missing.
-    pub fn decode(octets: &[u8]) -> Result<Self, Error> {
-        let decode = |index: &mut Index| MessageView::decode(octets, index)?.to_message();
+    pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
+        let decode = |index: &mut Index| MessageView::decode(bytes, index)?.to_message();
         // The thread keeps its index, which is already sized for such messages. A long message uses
         // a temporary index, so that no large one stays allocated.
         let with = |index: &RefCell<Index>| match index.try_borrow_mut() {
-            Ok(mut index) if octets.len() <= MAX_REUSED_INDEX_LEN => decode(&mut index),
+            Ok(mut index) if bytes.len() <= MAX_REUSED_INDEX_LEN => decode(&mut index),
             _ => decode(&mut Index::new()),
         };
         INDEX
@@ -262,7 +262,7 @@ pub enum EncodeForError {
 impl fmt::Display for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.encode() {
-            Ok(octets) => match MessageView::decode(&octets, &mut Index::new()) {
+            Ok(bytes) => match MessageView::decode(&bytes, &mut Index::new()) {
                 Ok(view) => view.fmt(f),
                 Err(error) => write!(f, "{error}"),
             },

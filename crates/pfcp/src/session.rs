@@ -55,20 +55,20 @@ use reference::is_well_formed;
 /// let body = SessionEstablishmentRequest::new(NodeId::fqdn("smf"), FSeid::new(Seid(1), address))
 ///     .create_pdrs([CreatePdr::new(1, pdi).far_id(1)])
 ///     .create_fars([CreateFar::new(1, ApplyAction::DROP)]);
-/// let octets = Message::session(Seid(0), Sequence::new(1), body).encode()?;
+/// let bytes = Message::session(Seid(0), Sequence::new(1), body).encode()?;
 ///
-/// let frame = Frame::decode(&octets)?;
+/// let frame = Frame::decode(&bytes)?;
 /// let rules = RuleSet::establish(&frame, &mut NoAllocator).expect("sound rules").rules;
 /// assert_eq!(rules.f_teids(), [FTeid::new(7, address)]);
 /// assert!(rules.rule(FarId(1).into()).is_some());
-/// assert_eq!(RuleSet::restore(rules.octets())?, rules);
+/// assert_eq!(RuleSet::restore(rules.bytes())?, rules);
 /// # Ok::<(), strowger_pfcp::Error>(())
 /// ```
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct RuleSet {
     /// The session parameters, followed by the rules sorted by kind and number. Each is a complete
     /// element, and a rule contains its number.
-    octets: Box<[u8]>,
+    bytes: Box<[u8]>,
 }
 
 /// The result of applying a request to a session.
@@ -155,7 +155,7 @@ impl RuleSet {
     ) -> Result<RuleChange, Refusal> {
         let mut index = Index::new();
         let view = MessageView::of(frame, &mut index);
-        let view = view.map_err(|error| Refusal::of(&error, frame.octets))?;
+        let view = view.map_err(|error| Refusal::of(&error, frame.bytes))?;
         let Tolerated { deviations, .. } = tolerate(&view, Interfaces::ALL)?;
         let mut draft = RuleSetDraft::of(self);
         draft.apply(frame)?;
@@ -169,13 +169,13 @@ impl RuleSet {
         })
     }
 
-    /// Restores the rules from the bytes returned by [`RuleSet::octets`].
+    /// Restores the rules from the bytes returned by [`RuleSet::bytes`].
     ///
     /// # Errors
     /// Returns an error if the bytes cannot have come from there.
-    pub fn restore(octets: &[u8]) -> Result<Self, Error> {
+    pub fn restore(bytes: &[u8]) -> Result<Self, Error> {
         let mut last = None;
-        for tlv in Tlvs::new(octets) {
+        for tlv in Tlvs::new(bytes) {
             let tlv = tlv?;
             let malformed = |field| Error::new(tlv.offset, ErrorKind::Malformed { field });
             let Some(kind) = RuleKind::created_by(tlv.ie) else {
@@ -193,14 +193,14 @@ impl RuleSet {
             }
         }
         Ok(Self {
-            octets: octets.into(),
+            bytes: bytes.into(),
         })
     }
 
     /// Returns the encoded rules, for storage.
     #[must_use]
-    pub fn octets(&self) -> &[u8] {
-        &self.octets
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
     }
 
     /// Returns the number of rules.
@@ -217,7 +217,7 @@ impl RuleSet {
 
     /// Returns an iterator over all rules, sorted by kind and number.
     pub fn iter(&self) -> impl Iterator<Item = Rule<'_>> {
-        let elements = Tlvs::new(&self.octets).map_while(Result::ok);
+        let elements = Tlvs::new(&self.bytes).map_while(Result::ok);
         elements.filter_map(|tlv| {
             let id = RuleKind::created_by(tlv.ie)?.find_id(tlv.value).ok()?;
             let value = tlv.value;
@@ -227,7 +227,7 @@ impl RuleSet {
 
     /// Returns an iterator over the rules of a kind, sorted by number.
     pub fn rules(&self, kind: RuleKind) -> impl Iterator<Item = Rule<'_>> {
-        let elements = Tlvs::new(&self.octets).map_while(Result::ok);
+        let elements = Tlvs::new(&self.bytes).map_while(Result::ok);
         elements.filter_map(move |tlv| {
             let value = tlv.value;
             let id = (tlv.ie == kind.create()).then(|| kind.find_id(value).ok())??;
@@ -267,7 +267,7 @@ impl RuleSet {
 
     /// Returns an iterator over the session parameters: F-SEID, PDN Type, User ID, ...
     pub fn session_elements(&self) -> impl Iterator<Item = Tlv<'_>> {
-        let elements = Tlvs::new(&self.octets).map_while(Result::ok);
+        let elements = Tlvs::new(&self.bytes).map_while(Result::ok);
         elements.take_while(|tlv| RuleKind::created_by(tlv.ie).is_none())
     }
 
@@ -324,7 +324,7 @@ impl std::fmt::Debug for RuleSet {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let ids = self.iter().map(|rule| rule.id.to_string());
         f.debug_struct("RuleSet")
-            .field("octets", &self.octets.len())
+            .field("octets", &self.bytes.len())
             .field("rules", &ids.collect::<Vec<_>>())
             .finish()
     }

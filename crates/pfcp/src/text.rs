@@ -31,13 +31,13 @@ pub(crate) fn value(
     what: Descriptor,
     value: &dyn FormatEncoded,
 ) -> fmt::Result {
-    let mut octets = Vec::new();
-    if let Err(kind) = value.encoded(&mut octets) {
+    let mut bytes = Vec::new();
+    if let Err(kind) = value.encoded(&mut bytes) {
         return kind.fmt(f);
     }
     match what {
-        Descriptor::Leaf(leaf) => fields(f, leaf, &octets),
-        Descriptor::Group(group) => match Index::new().walk(&octets, 0, group) {
+        Descriptor::Leaf(leaf) => fields(f, leaf, &bytes),
+        Descriptor::Group(group) => match Index::new().walk(&bytes, 0, group) {
             Ok(part) => parts(f, part, 0, &rows::NONE),
             Err(error) => error.fmt(f),
         },
@@ -103,8 +103,8 @@ pub(crate) fn field_value(ie: IeType, name: &str, kind: FieldKind, value: Value<
 }
 
 /// Returns bytes as hexadecimal digits.
-pub(crate) fn hex(octets: &[u8]) -> String {
-    Hex(octets).to_string()
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    Hex(bytes).to_string()
 }
 
 /// Formats the members of a group, one per line. The first member also starts a new line unless
@@ -158,16 +158,16 @@ fn unexpected(f: &mut fmt::Formatter<'_>, part: Part<'_>, vendors: &Dictionary) 
 }
 
 /// Formats bytes and their number.
-fn raw(f: &mut fmt::Formatter<'_>, octets: &[u8]) -> fmt::Result {
-    let plural = if octets.len() == 1 { "" } else { "s" };
-    write!(f, "{}, {} octet{plural}", Hex(octets), octets.len())
+fn raw(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
+    let plural = if bytes.len() == 1 { "" } else { "s" };
+    write!(f, "{}, {} byte{plural}", Hex(bytes), bytes.len())
 }
 
 /// Formats the fields of a value. If the row has a single field, its name is omitted.
-fn fields(f: &mut fmt::Formatter<'_>, leaf: &'static Leaf, octets: &[u8]) -> fmt::Result {
+fn fields(f: &mut fmt::Formatter<'_>, leaf: &'static Leaf, bytes: &[u8]) -> fmt::Result {
     let mut separator = "";
     let alone = leaf.fields.len() == 1;
-    for (name, kind, value) in leaf.read(octets) {
+    for (name, kind, value) in leaf.read(bytes) {
         match value {
             // Flags that are not set are omitted, and so are flags that only announce another
             // field.

@@ -7,7 +7,7 @@
 //! ```text
 //!            peer ── request ──▶ ResponseCache::admit ──▶ New: to be processed
 //!                                      │               │
-//!            peer ◀── the same ── Retransmitted(octets)▼
+//!            peer ◀── the same ── Retransmitted(bytes)▼
 //!                    bytes             ▲          ResponseCache::answer ──▶ peer
 //!                                      └───────────────┘
 //! ```

@@ -123,15 +123,15 @@ pub struct FinalReports {
 ///     .create_pdrs([pdr])
 ///     .create_fars([CreateFar::new(1, ApplyAction::FORW)])
 ///     .create_urrs([urr]);
-/// let octets = Message::session(Seid(0), Sequence::new(1), body).encode()?;
-/// # let frame = Frame::decode(&octets)?;
+/// let bytes = Message::session(Seid(0), Sequence::new(1), body).encode()?;
+/// # let frame = Frame::decode(&bytes)?;
 /// # let rules = RuleSet::establish(&frame, &mut NoAllocator);
 /// # let Ok(change) = rules else { return Ok(()) };
 ///
 /// let now = Instant::now();
 /// let epoch = Epoch::new(now, Duration::from_secs(4_000_000_000));
 /// let mut usage = UsageMeter::new(now, epoch, UsageLimits::default(), &change.rules);
-/// let traffic = PacketBurst { pdr: PdrId(1), packets: 1, octets: 600, events: 0 };
+/// let traffic = PacketBurst { pdr: PdrId(1), packets: 1, bytes: 600, events: 0 };
 /// assert_eq!(usage.handle_traffic(now, traffic), PacketOutcome::Forwarded);
 /// assert_eq!(usage.poll_request(now), None);
 /// usage.handle_traffic(now, traffic);
@@ -299,7 +299,7 @@ impl UsageMeter {
         }
         for urr in &path.urrs {
             if let Some(rule) = self.rules.get_mut(urr) {
-                rule.count_dropped(traffic.packets, traffic.octets);
+                rule.count_dropped(traffic.packets, traffic.bytes);
             }
         }
     }
@@ -604,17 +604,15 @@ impl UsageMeter {
 }
 
 fn volume(path: &PdrPath, traffic: PacketBurst) -> Volume {
-    let PacketBurst {
-        octets, packets, ..
-    } = traffic;
+    let PacketBurst { bytes, packets, .. } = traffic;
     match path.uplink {
         true => Volume {
-            uplink: octets,
+            uplink: bytes,
             uplink_packets: packets,
             ..Volume::default()
         },
         false => Volume {
-            downlink: octets,
+            downlink: bytes,
             downlink_packets: packets,
             ..Volume::default()
         },

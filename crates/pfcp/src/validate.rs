@@ -8,9 +8,9 @@
 //! use strowger_pfcp::ie::Cause;
 //! use strowger_pfcp::{IeType, Index, Interfaces, MessageView, validate};
 //!
-//! let octets = [0x20, 5, 0, 12, 0, 0, 1, 0, 0, 96, 0, 4, 1, 2, 3, 4];
+//! let bytes = [0x20, 5, 0, 12, 0, 0, 1, 0, 0, 96, 0, 4, 1, 2, 3, 4];
 //! let mut index = Index::new();
-//! let view = MessageView::decode(&octets, &mut index)?;
+//! let view = MessageView::decode(&bytes, &mut index)?;
 //! let rejection = validate(&view, Interfaces::N4).expect_err("no Node ID");
 //! assert_eq!(rejection.cause, Cause::MANDATORY_IE_MISSING);
 //! assert_eq!(rejection.offending_ie, Some(IeType::NODE_ID));
@@ -154,7 +154,7 @@ impl Rejection {
     /// Returns the rejection for bytes that could not be decoded, or `None` if they are to be
     /// discarded because not even the boundaries of the message's elements are known.
     #[must_use]
-    pub fn of(error: &Error, octets: &[u8]) -> Option<Self> {
+    pub fn of(error: &Error, bytes: &[u8]) -> Option<Self> {
         let cause = match error.kind() {
             // §7.6.6 to §7.6.8 call for an answer to each request whose elements can be told apart.
             ErrorKind::Missing(_) => Cause::MANDATORY_IE_MISSING,
@@ -181,7 +181,7 @@ impl Rejection {
             cause,
             offending_ie,
             // The message has no checked parts, so the rule is looked for in its bytes.
-            failed_rule: rule::of_path(error.path(), octets),
+            failed_rule: rule::of_path(error.path(), bytes),
             path: error.path().clone(),
             text: error.to_string(),
         })
@@ -245,9 +245,9 @@ pub struct Tolerated {
 /// use strowger_pfcp::{Index, Interfaces, MessageView, validate};
 ///
 /// // Association Setup Response: a cause, and neither Node ID nor Recovery Time Stamp.
-/// let octets = [0x20, 6, 0, 9, 0, 0, 1, 0, 0, 19, 0, 1, 64];
+/// let bytes = [0x20, 6, 0, 9, 0, 0, 1, 0, 0, 19, 0, 1, 64];
 /// let mut index = Index::new();
-/// let view = MessageView::decode(&octets, &mut index)?;
+/// let view = MessageView::decode(&bytes, &mut index)?;
 /// assert!(validate(&view, Interfaces::N4).is_err());
 /// let tolerated = tolerate(&view, Interfaces::N4)?;
 /// assert_eq!(tolerated.deviations, [Deviation::BareRejection; 2]);

@@ -20,12 +20,12 @@
 //!
 //! let vendors = Dictionary::new().with_vendor(35_818, "Acme")?.with_rows([&SLICE])?;
 //! let mut body = HeartbeatRequest::new(0);
-//! let value = SLICE.value(&[("slice", Value::Number(7)), ("label", Value::Octets(b"gold"))])?;
+//! let value = SLICE.value(&[("slice", Value::Number(7)), ("label", Value::Bytes(b"gold"))])?;
 //! body.rest.push(SLICE.ie(), value);
-//! let octets = Message::node(Sequence::new(1), body).encode()?;
+//! let bytes = Message::node(Sequence::new(1), body).encode()?;
 //!
 //! let mut index = Index::new();
-//! let view = MessageView::decode(&octets, &mut index)?;
+//! let view = MessageView::decode(&bytes, &mut index)?;
 //! let text = vendors.show(&view).to_string();
 //! assert!(text.ends_with("Acme Slice (32769) of Acme (35818): slice 7, label gold"));
 //! let part = view.root().find(SLICE.ie()).ok_or("no such element")?;

@@ -4,12 +4,12 @@
 //! Known differences are listed in `rs_pfcp.tsv`: nothing else may differ, and every row must
 //! apply.
 
-#[path = "../../../crates/pfcp/tests/codec/octets.rs"]
+#[path = "../../../crates/pfcp/tests/codec/bytes.rs"]
 #[allow(
     dead_code,
     reason = "the tests of the codec, whose module it is, use all that stands in it here and there"
 )]
-mod octets;
+mod bytes;
 #[path = "../../../crates/pfcp/tests/codec/proof.rs"]
 mod proof;
 #[path = "../../../crates/pfcp/tests/codec/values.rs"]

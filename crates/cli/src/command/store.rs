@@ -137,7 +137,7 @@ fn export(args: &StoreExportArgs, output: &mut Output) -> CliResult {
         let hex: String = session
             .rules
             .iter()
-            .map(|octet| format!("{octet:02x}"))
+            .map(|byte| format!("{byte:02x}"))
             .collect();
         output.json(&json!({
             "kind": "session",

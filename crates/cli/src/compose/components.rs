@@ -12,7 +12,7 @@
 //! | `component.cancel` | `id` | `cancelled`: `true` if nothing of it will run |
 //!
 //! `component.begin` takes any method above it except `list`. Progress consists of `stage`
-//! (`reading`, `waiting`, `compiling`, `starting`), `octets` and `elapsed_ms`. A method that its
+//! (`reading`, `waiting`, `compiling`, `starting`), `bytes` and `elapsed_ms`. A method that its
 //! caller awaits ends with the caller unless it has begun to start; a method begun by
 //! `component.begin` continues without a caller.
 //!

@@ -130,12 +130,12 @@ fn write(stats: &NodeStats, page: &mut MetricsPage) {
     let (usage, policy) = (&stats.usage, &stats.policy);
     let help = "Bytes of simulated traffic, by result.";
     let mut traffic = page.family("strowger_n4_traffic_bytes_total", MetricKind::Counter, help);
-    for (verdict, octets) in [
+    for (verdict, bytes) in [
         ("forwarded", usage.forwarded),
         ("buffered", usage.buffered),
         ("dropped", usage.dropped),
     ] {
-        traffic.sample(&[("verdict", verdict)], octets as f64);
+        traffic.sample(&[("verdict", verdict)], bytes as f64);
     }
     let help = "Policy requests, by result.";
     let mut asked = page.family("strowger_n4_policy_total", MetricKind::Counter, help);
@@ -171,7 +171,7 @@ const STORE_METRICS: [StoreMetric; 8] = [
         "strowger_n4_store_bytes",
         MetricKind::Gauge,
         "Size of the store on disk.",
-        |store| store.octets as f64,
+        |store| store.bytes as f64,
     ),
     (
         "strowger_n4_store_refusing",

@@ -142,7 +142,7 @@ fn store_to_json(health: &StoreHealth) -> Value {
         "groups": health.groups,
         "writes": health.writes,
         "refused": health.refused,
-        "octets": health.octets,
+        "octets": health.bytes,
         "commit_mean_us": mean_us(health.committing, health.groups),
         "commit_max_us": u64::try_from(health.longest.as_micros()).unwrap_or(u64::MAX),
         "lost": health.loss.as_ref().map(ToString::to_string),
@@ -172,7 +172,7 @@ fn session_to_json(info: &SessionInfo) -> Value {
         "fars": info.fars,
         "urrs": info.urrs,
         "qers": info.qers,
-        "octets": info.octets,
+        "octets": info.bytes,
     })
 }
 
@@ -236,7 +236,7 @@ fn as_message<T>(
 ) -> Result<T, strowger_pfcp::Error> {
     let message = MessageType::SESSION_ESTABLISHMENT_REQUEST;
     let header = Header::session(message, seid, Sequence::default());
-    let mut bytes = Vec::with_capacity(rules.len() + header.octets());
+    let mut bytes = Vec::with_capacity(rules.len() + header.encoded_len());
     let mut index = Index::default();
     header.encode(rules.len(), &mut bytes)?;
     bytes.extend_from_slice(rules);

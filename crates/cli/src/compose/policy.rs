@@ -129,7 +129,7 @@ pub(super) fn unknown_component(name: &str) -> Failure {
 /// Describes a session, without its rates.
 fn describe_session(question: &PolicyRequest) -> String {
     let pdrs = question.rules.pdrs().filter_map(Result::ok);
-    let mut networks = pdrs.filter_map(|pdr| network_name(pdr.pdi.network_instance?.as_octets()));
+    let mut networks = pdrs.filter_map(|pdr| network_name(pdr.pdi.network_instance?.as_bytes()));
     let apn_dnn = || {
         let mut elements = question.rules.session_elements();
         let dnn = elements.find(|tlv| tlv.ie == IeType::APN_DNN)?;

@@ -113,10 +113,11 @@ pub(crate) struct FilesSection {
     pub(crate) file: u64,
     /// Maximum number of bytes that calls may add.
     #[serde(
-        default = "defaults::octets",
+        rename = "octets",
+        default = "defaults::bytes",
         deserialize_with = "strowger::deserialize_size"
     )]
-    pub(crate) octets: u64,
+    pub(crate) bytes: u64,
     /// Maximum number of entries that calls may add, including directories.
     #[serde(default = "defaults::entries")]
     pub(crate) entries: u64,
@@ -174,7 +175,7 @@ mod defaults {
         path: usize
     }
 
-    pub(super) fn octets() -> u64 {
+    pub(super) fn bytes() -> u64 {
         FileLimits::default().bytes
     }
 }
@@ -239,7 +240,7 @@ impl FilesSection {
             name: default_name(),
             read_only: false,
             file: limits.file,
-            octets: limits.bytes,
+            bytes: limits.bytes,
             entries: limits.entries,
             page: limits.page,
             scan: limits.scan,
@@ -254,7 +255,7 @@ impl FilesSection {
     pub(crate) fn set_limit(&mut self, key: &str, value: &str) -> LimitSet {
         match key {
             "file" => limit::set_size(&mut self.file, value),
-            "octets" => limit::set_size(&mut self.octets, value),
+            "octets" => limit::set_size(&mut self.bytes, value),
             "entries" => limit::set_number(&mut self.entries, value),
             "page" => limit::set_number(&mut self.page, value),
             "scan" => limit::set_number(&mut self.scan, value),
@@ -276,7 +277,7 @@ impl FilesSection {
     fn limits(&self) -> FileLimits {
         let mut limits = FileLimits::default();
         limits.file = self.file;
-        limits.bytes = self.octets;
+        limits.bytes = self.bytes;
         limits.entries = self.entries;
         limits.page = self.page;
         limits.scan = self.scan;

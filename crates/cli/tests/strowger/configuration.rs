@@ -111,7 +111,7 @@ fn sizes_have_one_syntax_everywhere() {
         ("[tools.code.limits]", "memory"),
         ("[tools.streams]", "piece"),
         ("[mcp]", "body"),
-        ("[n4.limits]", "session_octets"),
+        ("[n4.limits]", "session_bytes"),
         ("[n4.store]", "buffer"),
     ];
     for (section, key) in sections {

@@ -35,7 +35,7 @@ associations = 32
 response_cache = 256
 sessions = 2000
 sessions_per_association = 200
-session_octets = 16384
+session_bytes = 16384
 [n4.timers]
 heartbeat = \"0s\"
 ";

@@ -56,12 +56,12 @@ fn serve(socket: &UdpSocket) -> Vec<Vec<u8>> {
             if !frame.header.message_type.is_request() {
                 continue;
             }
-            let cause = check_request(frame.octets);
+            let cause = check_request(frame.bytes);
             let answer = answer(&frame, cause, &mut last);
             if cause == Cause::REQUEST_ACCEPTED
                 && frame.header.message_type == MessageType::SESSION_ESTABLISHMENT_REQUEST
             {
-                accepted.push(frame.octets.to_vec());
+                accepted.push(frame.bytes.to_vec());
             }
             socket.send_to(&answer, peer).expect("the peer is there");
         }

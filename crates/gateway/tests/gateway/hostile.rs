@@ -374,9 +374,9 @@ async fn thousand_garbage_clients_leak_nothing() {
             continue;
         };
         let mut bytes = [0; 64];
-        for octet in &mut bytes {
+        for byte in &mut bytes {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            *octet = seed.to_be_bytes()[0];
+            *byte = seed.to_be_bytes()[0];
         }
         bytes[..2].copy_from_slice(&[0, 0]);
         bytes[4] &= 7;

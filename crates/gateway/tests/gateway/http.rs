@@ -389,8 +389,8 @@ async fn endless_request_times_out() {
         .await
         .expect("it listens");
     let trickle = async {
-        for octet in b"GET /metrics HTTP/1.1\r\nX: ".iter().cycle() {
-            if stream.write_all(&[*octet]).await.is_err() {
+        for byte in b"GET /metrics HTTP/1.1\r\nX: ".iter().cycle() {
+            if stream.write_all(&[*byte]).await.is_err() {
                 return;
             }
             tokio::task::yield_now().await;

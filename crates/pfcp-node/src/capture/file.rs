@@ -60,7 +60,7 @@ pub enum CaptureErrorKind {
     #[error("the file is compressed with gzip; decompress it first")]
     Gzip,
     /// The file ends inside a block.
-    #[error("the file is cut short: {have} octets, need {need}")]
+    #[error("the file is cut short: {have} bytes, need {need}")]
     CutShort {
         /// Number of bytes that are available.
         have: usize,
@@ -179,24 +179,24 @@ enum ByteOrder {
 }
 
 impl ByteOrder {
-    fn u16(self, octets: &[u8], at: usize) -> Option<u16> {
-        let field = octets.get(at..at + 2)?.try_into().ok()?;
+    fn u16(self, bytes: &[u8], at: usize) -> Option<u16> {
+        let field = bytes.get(at..at + 2)?.try_into().ok()?;
         Some(match self {
             Self::Little => u16::from_le_bytes(field),
             Self::Big => u16::from_be_bytes(field),
         })
     }
 
-    fn u32(self, octets: &[u8], at: usize) -> Option<u32> {
-        let field = octets.get(at..at + 4)?.try_into().ok()?;
+    fn u32(self, bytes: &[u8], at: usize) -> Option<u32> {
+        let field = bytes.get(at..at + 4)?.try_into().ok()?;
         Some(match self {
             Self::Little => u32::from_le_bytes(field),
             Self::Big => u32::from_be_bytes(field),
         })
     }
 
-    fn i64(self, octets: &[u8]) -> Option<i64> {
-        let field = octets.get(..8)?.try_into().ok()?;
+    fn i64(self, bytes: &[u8]) -> Option<i64> {
+        let field = bytes.get(..8)?.try_into().ok()?;
         Some(match self {
             Self::Little => i64::from_le_bytes(field),
             Self::Big => i64::from_be_bytes(field),

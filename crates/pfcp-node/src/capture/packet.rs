@@ -76,7 +76,7 @@ impl Dissector {
         let (quoted, found) = match protocol {
             UDP => (false, Udp::read(payload).map(|udp| (ip.src, ip.dst, udp))),
             ICMP | ICMPV6 => match quoted_packet(protocol, payload) {
-                Some(octets) => (true, quoted_udp(octets)),
+                Some(bytes) => (true, quoted_udp(bytes)),
                 None => return self.not_udp(),
             },
             _ => return self.not_udp(),
@@ -108,7 +108,7 @@ impl Dissector {
         let added = self.fragments.add(key, position, payload);
         self.skipped.fragments += std::mem::take(&mut self.fragments.evicted);
         match added {
-            Reassembly::Complete(octets) => Some(octets),
+            Reassembly::Complete(bytes) => Some(bytes),
             Reassembly::Waiting => None,
             Reassembly::Refused => {
                 self.skipped.fragments += 1;
@@ -177,8 +177,8 @@ impl<'a> IpPacket<'a> {
 
 impl<'a> Udp<'a> {
     /// Reads a UDP header. The payload ends where the header says, or earlier if bytes are missing.
-    fn read(octets: &'a [u8]) -> Option<Self> {
-        let (header, rest) = octets.split_first_chunk::<UDP_HEADER>()?;
+    fn read(bytes: &'a [u8]) -> Option<Self> {
+        let (header, rest) = bytes.split_first_chunk::<UDP_HEADER>()?;
         let [s1, s0, d1, d0, l1, l0, _, _] = *header;
         let claimed = match usize::from(u16::from_be_bytes([l1, l0])) {
             // Zero stands for a payload that is too long for the field.
@@ -203,8 +203,8 @@ fn quoted_packet(protocol: u8, payload: &[u8]) -> Option<&[u8]> {
     payload.get(ICMP_HEADER..).filter(|_| is_error)
 }
 
-fn quoted_udp(octets: &[u8]) -> Option<(IpAddr, IpAddr, Udp<'_>)> {
-    let sliced = link::ip(octets).ok()?;
+fn quoted_udp(bytes: &[u8]) -> Option<(IpAddr, IpAddr, Udp<'_>)> {
+    let sliced = link::ip(bytes).ok()?;
     let ip = sliced.net.as_ref().and_then(IpPacket::read)?;
     // Only the first fragment contains the ports.
     let first = ip.fragment.is_none_or(|(_, position)| position.offset == 0);
@@ -213,12 +213,12 @@ fn quoted_udp(octets: &[u8]) -> Option<(IpAddr, IpAddr, Udp<'_>)> {
 }
 
 /// Skips the extension headers in the fragmented part of an IPv6 packet.
-fn after_extensions(mut protocol: u8, mut octets: &[u8]) -> (u8, &[u8]) {
-    while let (0 | 43 | 60, &[next, length, ..]) = (protocol, octets) {
-        let Some(rest) = octets.get((usize::from(length) + 1) * 8..) else {
+fn after_extensions(mut protocol: u8, mut bytes: &[u8]) -> (u8, &[u8]) {
+    while let (0 | 43 | 60, &[next, length, ..]) = (protocol, bytes) {
+        let Some(rest) = bytes.get((usize::from(length) + 1) * 8..) else {
             break;
         };
-        (protocol, octets) = (next, rest);
+        (protocol, bytes) = (next, rest);
     }
-    (protocol, octets)
+    (protocol, bytes)
 }

@@ -12,8 +12,8 @@ fn addresses(pair: [&str; 2]) -> [SocketAddr; 2] {
 }
 
 fn written() -> Vec<u8> {
-    let mut octets = Vec::new();
-    let mut writer = CaptureWriter::new(&mut octets).unwrap();
+    let mut bytes = Vec::new();
+    let mut writer = CaptureWriter::new(&mut bytes).unwrap();
     for (second, pair) in [
         ["127.0.0.1:8805", "127.0.0.2:40000"],
         ["[::1]:8805", "[fe80::2]:8805"],
@@ -27,11 +27,11 @@ fn written() -> Vec<u8> {
             .write(time, src, dst, &PAYLOAD[..PAYLOAD.len() - second])
             .unwrap();
     }
-    octets
+    bytes
 }
 
-fn read(octets: &[u8]) -> Vec<CapturedDatagram> {
-    CaptureReader::new("memory", octets)
+fn read(bytes: &[u8]) -> Vec<CapturedDatagram> {
+    CaptureReader::new("memory", bytes)
         .collect::<Result<_, _>>()
         .unwrap()
 }
@@ -226,7 +226,7 @@ fn truncated_capture_is_error_or_ends_at_block() {
 }
 
 #[test]
-fn a_corrupt_octet_never_panics() {
+fn a_corrupt_byte_never_panics() {
     let whole = [written(), pcap(1, &[&[0; 60], &ipv4_packet()])];
     for file in whole {
         for at in 0..file.len() {
@@ -256,14 +256,14 @@ fn declared_block_length_is_not_trusted() {
 
 #[test]
 fn non_capture_file_is_reported() {
-    for (octets, reason) in [
+    for (bytes, reason) in [
         (&b""[..], "the file is empty"),
         (&b"GET / HTTP/1.1"[..], "neither pcap nor pcapng"),
         (&b"\x1f\x8b\x08\x00\x00"[..], "compressed with gzip"),
         (&b"\x0a\x0d\x0d\x0a\x1c\x00\x00\x00"[..], "cut short"),
     ] {
-        let Some(Err(error)) = CaptureReader::new("memory", octets).next() else {
-            panic!("accepted {octets:?}");
+        let Some(Err(error)) = CaptureReader::new("memory", bytes).next() else {
+            panic!("accepted {bytes:?}");
         };
         assert!(error.to_string().contains(reason), "{error}");
     }

@@ -71,7 +71,7 @@ impl<W: Write> CaptureWriter<W> {
             (IpAddr::V4(src), IpAddr::V4(dst)) => {
                 PacketBuilder::ipv4(src.octets(), dst.octets(), 64)
             }
-            (src, dst) => PacketBuilder::ipv6(v6_octets(src), v6_octets(dst), 64),
+            (src, dst) => PacketBuilder::ipv6(v6_bytes(src), v6_bytes(dst), 64),
         }
         .udp(src.port(), dst.port());
         let length = builder.size(payload.len());
@@ -117,7 +117,7 @@ fn same_family(src: IpAddr, dst: IpAddr) -> (IpAddr, IpAddr) {
     }
 }
 
-fn v6_octets(address: IpAddr) -> [u8; 16] {
+fn v6_bytes(address: IpAddr) -> [u8; 16] {
     match address {
         IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
         IpAddr::V6(address) => address.octets(),

@@ -145,8 +145,8 @@ impl Actor for ClientActor {
         let now = cx.now().into_std();
         match message {
             ClientMsg::Received(batch) => {
-                for (peer, octets) in batch.iter() {
-                    self.protocol.handle_datagram(now, peer, octets);
+                for (peer, bytes) in batch.iter() {
+                    self.protocol.handle_datagram(now, peer, bytes);
                 }
             }
             ClientMsg::Due => {
@@ -379,11 +379,9 @@ impl ClientActor {
             Event::PeerRestarted { association } => self.restarted(now, association),
             Event::PeerSilent { association } => self.on_peer_silent(now, association),
             Event::PeerHeard { association } => self.on_peer_heard(now, association),
-            Event::Response {
-                request, octets, ..
-            } => {
+            Event::Response { request, bytes, .. } => {
                 if let Some(request) = self.pending.remove(&request) {
-                    self.answered(now, request, octets);
+                    self.answered(now, request, bytes);
                 }
             }
             Event::RequestFailed { request, .. } => {
@@ -394,16 +392,16 @@ impl ClientActor {
             Event::SessionRequest {
                 transaction,
                 peer,
-                octets,
+                bytes,
                 ..
             } => {
-                self.report(now, transaction, peer, &octets);
+                self.report(now, transaction, peer, &bytes);
             }
             Event::NodeRequest {
                 transaction,
                 association,
-                octets,
-            } => self.node_report(now, transaction, association, &octets),
+                bytes,
+            } => self.node_report(now, transaction, association, &bytes),
             Event::ReleaseWanted { association, .. } => self.release_on_request(now, association),
             Event::Discarded {
                 kind,

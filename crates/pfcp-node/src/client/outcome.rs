@@ -26,30 +26,30 @@ enum ResponseOutcome {
 }
 
 impl ClientActor {
-    pub(super) fn answered(&mut self, now: Instant, request: PendingRequest, octets: Arc<[u8]>) {
+    pub(super) fn answered(&mut self, now: Instant, request: PendingRequest, bytes: Arc<[u8]>) {
         let PendingRequest { peer, epoch, kind } = request;
-        let (cause, _) = crate::load::answer(&octets);
+        let (cause, _) = crate::load::answer(&bytes);
         let outcome = match cause.is_acceptance() {
             true => ResponseOutcome::Accepted,
             false => ResponseOutcome::Refused(cause),
         };
         let is_current = epoch == self.epoch(peer) || seeded(Bug::EitherLifeBelieved);
         match kind {
-            RequestKind::Exchange(reply) => reply.send(Ok(octets)),
+            RequestKind::Exchange(reply) => reply.send(Ok(bytes)),
             RequestKind::Establish { seid, body, reply } => {
-                let opened = self.opened(peer, seid, is_current, &body, &octets);
+                let opened = self.opened(peer, seid, is_current, &body, &bytes);
                 reply.send(opened);
             }
             RequestKind::Modify { seid, body, reply } => {
-                self.modified(now, seid, is_current, &outcome, &body, &octets);
-                reply.send(Ok(octets));
+                self.modified(now, seid, is_current, &outcome, &body, &bytes);
+                reply.send(Ok(bytes));
             }
             RequestKind::Delete { seid, reply } => {
-                self.deleted(seid, &octets);
-                reply.send(Ok(octets));
+                self.deleted(seid, &bytes);
+                reply.send(Ok(bytes));
             }
             RequestKind::Restore(seid) => {
-                self.restored(now, peer, seid, is_current, outcome, &octets);
+                self.restored(now, peer, seid, is_current, outcome, &bytes);
                 self.done(peer);
             }
             RequestKind::Check(seid) => {
@@ -112,9 +112,9 @@ impl ClientActor {
         seid: Seid,
         is_current: bool,
         body: &[u8],
-        octets: &[u8],
+        bytes: &[u8],
     ) -> Result<EstablishedSession, ClientError> {
-        let (remote, created) = match established(peer, octets) {
+        let (remote, created) = match established(peer, bytes) {
             Ok(accepted) => accepted,
             Err(error) => {
                 self.sessions.remove(seid);
@@ -126,7 +126,7 @@ impl ClientActor {
         };
         record.remote.set(remote, created.into());
         if record.on_loss == OnLoss::Restore {
-            record.acknowledged = AcknowledgedRules::establish(body, octets);
+            record.acknowledged = AcknowledgedRules::establish(body, bytes);
             if record.acknowledged.is_none() {
                 tracing::warn!(%peer, session = %seid, "the rules of a session cannot be kept");
             }
@@ -149,7 +149,7 @@ impl ClientActor {
         is_current: bool,
         outcome: &ResponseOutcome,
         body: &[u8],
-        octets: &[u8],
+        bytes: &[u8],
     ) {
         let Some(record) = self.sessions.get_mut(seid) else {
             return;
@@ -158,7 +158,7 @@ impl ClientActor {
         match outcome {
             ResponseOutcome::Accepted => {
                 if let Some(acknowledged) = &record.acknowledged {
-                    record.acknowledged = acknowledged.modify(body, octets);
+                    record.acknowledged = acknowledged.modify(body, bytes);
                     if record.acknowledged.is_none() {
                         tracing::warn!(%peer, session = %seid, "a change cannot be kept");
                     }
@@ -181,8 +181,8 @@ impl ClientActor {
 
     /// Forgets a deleted session, either at once or when no more reports about it can arrive, TS
     /// 29.244 §7.5.7.
-    fn deleted(&mut self, seid: Seid, octets: &[u8]) {
-        if reports_follow(octets) {
+    fn deleted(&mut self, seid: Seid, bytes: &[u8]) {
+        if reports_follow(bytes) {
             self.expiring.push(seid);
         } else {
             self.sessions.remove(seid);
@@ -197,7 +197,7 @@ impl ClientActor {
         seid: Seid,
         is_current: bool,
         outcome: ResponseOutcome,
-        octets: &Arc<[u8]>,
+        bytes: &Arc<[u8]>,
     ) {
         let Some(record) = self.sessions.get_mut(seid) else {
             return;
@@ -205,12 +205,12 @@ impl ClientActor {
         let SessionState::Restoring(tries) = record.state else {
             // The session was deleted in the meantime.
             self.sessions.remove(seid);
-            if let Ok((remote, _)) = established(peer, octets) {
+            if let Ok((remote, _)) = established(peer, bytes) {
                 self.delete_unneeded_session(now, peer, remote);
             }
             return;
         };
-        match (outcome, established(peer, octets)) {
+        match (outcome, established(peer, bytes)) {
             (ResponseOutcome::Accepted, Ok((remote, created))) => {
                 record.remote.set(remote, created.into());
                 if is_current {
@@ -309,8 +309,8 @@ impl ClientActor {
 }
 
 /// Returns the peer's SEID of an accepted session, and the values that the peer chose.
-fn established(peer: SocketAddr, octets: &[u8]) -> Result<(Seid, Vec<CreatedPdr>), ClientError> {
-    let message = read(peer, octets)?;
+fn established(peer: SocketAddr, bytes: &[u8]) -> Result<(Seid, Vec<CreatedPdr>), ClientError> {
+    let message = read(peer, bytes)?;
     let Body::SessionEstablishmentResponse(answer) = message.body else {
         return Err(ClientError::NoAnswer { peer });
     };
@@ -333,8 +333,8 @@ fn established(peer: SocketAddr, octets: &[u8]) -> Result<(Seid, Vec<CreatedPdr>
 }
 
 /// Returns `true` if reports about a deleted session may still arrive, TS 29.244 §7.5.7.
-fn reports_follow(octets: &[u8]) -> bool {
-    let Ok(message) = Message::decode(octets) else {
+fn reports_follow(bytes: &[u8]) -> bool {
+    let Ok(message) = Message::decode(bytes) else {
         return false;
     };
     let Body::SessionDeletionResponse(answer) = &message.body else {

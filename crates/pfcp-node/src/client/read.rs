@@ -10,10 +10,10 @@ use super::{ClientError, accepted};
 use crate::metric;
 
 /// Decodes a response. The cause of a rejection is reported even if mandatory IEs are missing.
-pub(super) fn read(peer: SocketAddr, octets: &[u8]) -> Result<Message, ClientError> {
-    match whole(octets) {
+pub(super) fn read(peer: SocketAddr, bytes: &[u8]) -> Result<Message, ClientError> {
+    match whole(bytes) {
         Ok(message) => Ok(message),
-        Err(error) => match rejection(octets) {
+        Err(error) => match rejection(bytes) {
             Some((cause, offending_ie)) => {
                 tracing::debug!(%peer, %error, %cause, "rejection lacks mandatory elements");
                 metric::record_deviation(Deviation::BareRejection);
@@ -26,9 +26,9 @@ pub(super) fn read(peer: SocketAddr, octets: &[u8]) -> Result<Message, ClientErr
 }
 
 /// Decodes a complete message and counts its deviations from the specification.
-fn whole(octets: &[u8]) -> Result<Message, Error> {
+fn whole(bytes: &[u8]) -> Result<Message, Error> {
     let mut index = Index::new();
-    let view = MessageView::decode(octets, &mut index)?;
+    let view = MessageView::decode(bytes, &mut index)?;
     let message = view.to_message()?;
     // Other faults are left to the caller to judge.
     let tolerated = tolerate(&view, Interfaces::ALL);
@@ -39,8 +39,8 @@ fn whole(octets: &[u8]) -> Result<Message, Error> {
 }
 
 /// Finds the cause of a rejection, and the IE that it names.
-fn rejection(octets: &[u8]) -> Option<(Cause, Option<IeType>)> {
-    let frame = Frame::decode(octets).ok()?;
+fn rejection(bytes: &[u8]) -> Option<(Cause, Option<IeType>)> {
+    let frame = Frame::decode(bytes).ok()?;
     let find = |ie| {
         let mut tlvs = frame.tlvs().map_while(Result::ok);
         tlvs.find(|tlv| tlv.ie == ie).map(|tlv| tlv.value)

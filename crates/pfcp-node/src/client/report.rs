@@ -30,17 +30,17 @@ impl ClientActor {
         now: Instant,
         transaction: TransactionId,
         association: AssociationId,
-        octets: &Arc<[u8]>,
+        bytes: &Arc<[u8]>,
     ) {
-        let Ok(frame) = Frame::decode(octets) else {
+        let Ok(frame) = Frame::decode(bytes) else {
             return self.protocol.abandon(now, transaction);
         };
         let from = self.protocol.associations().get(association);
         let peer = from.map(|from| from.address);
         let checked = check(&frame).and_then(|()| match (peer, &self.config.node_reports) {
             (Some(peer), Some(reports)) => {
-                let octets = Arc::clone(octets);
-                let told = reports.try_tell(NodeReport { peer, octets });
+                let bytes = Arc::clone(bytes);
+                let told = reports.try_tell(NodeReport { peer, bytes });
                 told.map_err(|_| not_taken(peer))
             }
             _ => Ok(()),
@@ -67,9 +67,9 @@ impl ClientActor {
         now: Instant,
         transaction: TransactionId,
         peer: SocketAddr,
-        octets: &Arc<[u8]>,
+        bytes: &Arc<[u8]>,
     ) {
-        let Ok(frame) = Frame::decode(octets) else {
+        let Ok(frame) = Frame::decode(bytes) else {
             return self.protocol.abandon(now, transaction);
         };
         let seid = frame.header.seid.unwrap_or_default();
@@ -80,7 +80,7 @@ impl ClientActor {
             .map(|record| record.remote.seid());
         let body = match known {
             None => BodyBuilder::new().cause(Cause::SESSION_CONTEXT_NOT_FOUND),
-            Some(_) => match self.take_report(&frame, seid, peer, octets) {
+            Some(_) => match self.take_report(&frame, seid, peer, bytes) {
                 Ok(()) => BodyBuilder::new().cause(Cause::REQUEST_ACCEPTED),
                 Err(refusal) => BodyBuilder::new().refusal(&refusal),
             },
@@ -97,14 +97,14 @@ impl ClientActor {
         frame: &Frame<'_>,
         seid: Seid,
         peer: SocketAddr,
-        octets: &Arc<[u8]>,
+        bytes: &Arc<[u8]>,
     ) -> Result<(), Refusal> {
         check(frame)?;
         let Some(reports) = &self.config.reports else {
             return Ok(());
         };
-        let octets = Arc::clone(octets);
-        let told = reports.try_tell(SessionReport { seid, peer, octets });
+        let bytes = Arc::clone(bytes);
+        let told = reports.try_tell(SessionReport { seid, peer, bytes });
         told.map_err(|_| not_taken(peer))
     }
 }
@@ -115,7 +115,7 @@ pub(crate) fn check(frame: &Frame<'_>) -> Result<(), Refusal> {
     let wrong = match MessageView::of(frame, &mut index) {
         Ok(view) => tolerate(&view, Interfaces::ALL).err().map(Refusal::from),
         Err(error) => {
-            let rejection = Rejection::of(&error, frame.octets).map(Refusal::from);
+            let rejection = Rejection::of(&error, frame.bytes).map(Refusal::from);
             Some(rejection.unwrap_or_else(|| Refusal::new(Cause::INVALID_LENGTH)))
         }
     };

@@ -137,8 +137,8 @@ impl SessionRules {
 
     /// Adds IEs that are already encoded, after all others.
     #[must_use]
-    pub fn octets(mut self, octets: &[u8]) -> Self {
-        self.raw.extend_from_slice(octets);
+    pub fn bytes(mut self, bytes: &[u8]) -> Self {
+        self.raw.extend_from_slice(bytes);
         self
     }
 

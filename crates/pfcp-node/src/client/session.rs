@@ -69,8 +69,8 @@ impl Session {
             .actor
             .ask_within(request, client.response_timeout)
             .await;
-        let octets = answer.map_err(|error| unanswered(&error, peer))??;
-        read(peer, &octets)
+        let bytes = answer.map_err(|error| unanswered(&error, peer))??;
+        read(peer, &bytes)
     }
 
     /// Modifies the session.

@@ -47,8 +47,8 @@ pub struct TrafficModel {
 /// let detectors = [DetectionRule { pdr: 1.into(), uplink: true }];
 /// let span = TimeSpan { after: start, until: start + Duration::from_secs(10) };
 /// let traffic = path.traffic(Seid(7), &detectors, span);
-/// let octets: u64 = traffic.iter().map(|(_, traffic)| traffic.octets).sum();
-/// assert!((90_000..110_000).contains(&octets));
+/// let bytes: u64 = traffic.iter().map(|(_, traffic)| traffic.bytes).sum();
+/// assert!((90_000..110_000).contains(&bytes));
 /// assert_eq!(path.traffic(Seid(7), &detectors, span), traffic);
 /// ```
 #[derive(Clone, Debug)]
@@ -67,23 +67,23 @@ impl SimulatedTraffic {
     /// Returns the time between two arrivals in a direction, and the number of packets that arrive
     /// together.
     fn burst_interval(&self, uplink: bool) -> Option<(u128, u64)> {
-        let octets = match uplink {
+        let bytes = match uplink {
             true => self.model.uplink,
             false => self.model.downlink,
         };
         let packet = u128::from(self.model.packet.max(1));
-        let each = (packet * SECOND).checked_div(octets.into())?.max(1);
+        let each = (packet * SECOND).checked_div(bytes.into())?.max(1);
         let together = u64::try_from((BURST_SPAN / each).max(1)).unwrap_or(u64::MAX);
         Some((each * u128::from(together), together))
     }
 
     /// Returns a pseudorandom number that depends only on the seed, session, direction and turn.
     fn dice(&self, seid: Seid, uplink: bool, turn: u64) -> u64 {
-        let mut octets = [0; 17];
-        octets[..8].copy_from_slice(&seid.0.to_be_bytes());
-        octets[8..16].copy_from_slice(&turn.to_be_bytes());
-        octets[16] = u8::from(uplink);
-        xxh3_64_with_seed(&octets, self.model.seed)
+        let mut bytes = [0; 17];
+        bytes[..8].copy_from_slice(&seid.0.to_be_bytes());
+        bytes[8..16].copy_from_slice(&turn.to_be_bytes());
+        bytes[16] = u8::from(uplink);
+        xxh3_64_with_seed(&bytes, self.model.seed)
     }
 
     /// Returns the number of the first turn after a time.
@@ -128,7 +128,7 @@ impl SimulatedTraffic {
             }
             let dice = self.dice(seid, uplink, turn);
             let size = u64::from(self.model.packet.max(1));
-            let octets = (size / 2 + dice % (size + 1))
+            let bytes = (size / 2 + dice % (size + 1))
                 .saturating_mul(packets)
                 .max(1);
             let place = usize::try_from(turn % here.len() as u64).unwrap_or_default();
@@ -138,7 +138,7 @@ impl SimulatedTraffic {
                 PacketBurst {
                     pdr,
                     packets,
-                    octets,
+                    bytes,
                     events: 0,
                 },
             ));

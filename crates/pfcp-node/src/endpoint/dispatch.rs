@@ -59,7 +59,7 @@ fn no_association_refusal(frame: &Frame<'_>) -> Refusal {
     let mut index = Index::new();
     let wrong = match MessageView::of(frame, &mut index) {
         Ok(view) => tolerate(&view, Interfaces::ALL).err(),
-        Err(error) => Rejection::of(&error, frame.octets),
+        Err(error) => Rejection::of(&error, frame.bytes),
     };
     let unknown = Refusal::new(Cause::NO_ESTABLISHED_ASSOCIATION);
     wrong.map_or(unknown, Refusal::from)
@@ -73,9 +73,9 @@ impl Endpoint {
         transaction: TransactionId,
         peer: SocketAddr,
         association: Option<AssociationId>,
-        octets: &Arc<[u8]>,
+        bytes: &Arc<[u8]>,
     ) {
-        let Ok(frame) = Frame::decode(octets) else {
+        let Ok(frame) = Frame::decode(bytes) else {
             return self.protocol.abandon(now, transaction);
         };
         let (message_type, seid) = (frame.header.message_type, frame.header.seid);
@@ -101,7 +101,7 @@ impl Endpoint {
             let reply = self.lane.reply(transaction.get());
             let request = SessionRequest {
                 procedure,
-                octets: Arc::clone(octets),
+                bytes: Arc::clone(bytes),
                 key,
                 reply,
             };
@@ -269,7 +269,7 @@ impl Endpoint {
         } else if response.outcome == (RequestOutcome::Modified { renamed: true }) {
             self.end_report(pending.seid);
         }
-        self.protocol.respond(now, transaction, response.octets);
+        self.protocol.respond(now, transaction, response.bytes);
         if let Some(association) = owner {
             self.send_announced(now, association, &response.more);
         }
@@ -299,12 +299,12 @@ impl Endpoint {
         let is_kept = known && self.shared.store.session(seid).is_some();
         let deletes = MessageType::SESSION_DELETION_REQUEST;
         match written {
-            Some(answer) if is_kept => self.protocol.respond(now, transaction, answer.octets),
+            Some(answer) if is_kept => self.protocol.respond(now, transaction, answer.bytes),
             Some(answer) if answer.key.message_type == deletes => {
                 self.forget(seid);
                 self.shared.pool.release(seid);
                 self.shared.meters.lock().remove(&seid);
-                self.protocol.respond(now, transaction, answer.octets);
+                self.protocol.respond(now, transaction, answer.bytes);
             }
             _ => {
                 if pending.establishes || !known {

@@ -67,16 +67,16 @@ impl Endpoint {
         };
         // The cause of a rejection counts even if mandatory IEs are missing, so it is checked
         // first.
-        reply.send(answer.and_then(|octets| {
-            accepted(octets)?;
-            Message::decode(octets).map_err(NodeRequestError::Answer)?;
+        reply.send(answer.and_then(|bytes| {
+            accepted(bytes)?;
+            Message::decode(bytes).map_err(NodeRequestError::Answer)?;
             Ok(())
         }));
     }
 }
 
-fn accepted(octets: &[u8]) -> NodeReportResult {
-    let frame = strowger_pfcp::Frame::decode(octets).map_err(NodeRequestError::Answer)?;
+fn accepted(bytes: &[u8]) -> NodeReportResult {
+    let frame = strowger_pfcp::Frame::decode(bytes).map_err(NodeRequestError::Answer)?;
     let mut tlvs = frame.tlvs().filter_map(Result::ok);
     let cause = tlvs.find(|tlv| tlv.ie == IeType::CAUSE);
     match cause.and_then(|tlv| tlv.value.first().copied()).map(Cause) {

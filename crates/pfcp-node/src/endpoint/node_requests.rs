@@ -25,10 +25,10 @@ impl Endpoint {
     pub(super) fn over_limit(
         &mut self,
         transaction: TransactionId,
-        octets: &Arc<[u8]>,
+        bytes: &Arc<[u8]>,
         overload: &BodyBuilder,
     ) {
-        let frame = Frame::decode(octets).ok();
+        let frame = Frame::decode(bytes).ok();
         let answer = frame.map(|frame| {
             let seid = match frame.header.message_type {
                 MessageType::SESSION_ESTABLISHMENT_REQUEST => peer_seid(&frame),
@@ -38,7 +38,7 @@ impl Endpoint {
             if frame.header.message_type == MessageType::SESSION_ESTABLISHMENT_REQUEST {
                 body = body.node(&self.shared.name);
             }
-            let body = body.cause(Cause::CONGESTION).octets(overload.as_slice());
+            let body = body.cause(Cause::CONGESTION).bytes(overload.as_slice());
             message(&answer_header(&frame.header, seid), body.as_slice()).unwrap_or_default()
         });
         self.shared.counters.refused(Cause::CONGESTION);
@@ -63,9 +63,9 @@ impl Endpoint {
         now: Instant,
         transaction: TransactionId,
         association: AssociationId,
-        octets: &Arc<[u8]>,
+        bytes: &Arc<[u8]>,
     ) {
-        let Ok(frame) = Frame::decode(octets) else {
+        let Ok(frame) = Frame::decode(bytes) else {
             return self.protocol.abandon(now, transaction);
         };
         let done = self.handle_node_request(now, association, &frame);
@@ -93,7 +93,7 @@ impl Endpoint {
         frame: &Frame<'_>,
     ) -> Result<(), Refusal> {
         let mut index = Index::new();
-        let unread = |error| match Rejection::of(&error, frame.octets) {
+        let unread = |error| match Rejection::of(&error, frame.bytes) {
             Some(rejection) => Refusal::from(rejection),
             None => Refusal::new(Cause::INVALID_LENGTH),
         };
@@ -101,7 +101,7 @@ impl Endpoint {
         validate(&view, interfaces_of(frame.header.message_type))?;
         match view.to_message().map_err(unread)?.body {
             Body::PfdManagementRequest(_) => {
-                let limit = self.shared.config.limits.pfd_octets;
+                let limit = self.shared.config.limits.pfd_bytes;
                 let managed = self.shared.pfds.manage(frame, limit);
                 let kept = managed.map_err(|_| Refusal::new(Cause::NO_RESOURCES_AVAILABLE))?;
                 self.changes.extend(kept);

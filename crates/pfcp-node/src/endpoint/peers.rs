@@ -62,7 +62,7 @@ impl Endpoint {
             let age = Duration::from_millis(present.saturating_sub(answer.at));
             if let Some(left) = hold.checked_sub(age) {
                 self.protocol
-                    .restore_answer(now, left, answer.key, answer.octets);
+                    .restore_answer(now, left, answer.key, answer.bytes);
             }
         }
     }

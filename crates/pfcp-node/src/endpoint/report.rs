@@ -284,8 +284,8 @@ impl Endpoint {
 
     fn withdraw_report(&mut self, outstanding: OutstandingRequest) {
         add(&self.shared.counters.reports_withdrawn);
-        if let Some(octets) = self.protocol.withdraw(outstanding) {
-            self.discard_unsent(&octets);
+        if let Some(bytes) = self.protocol.withdraw(outstanding) {
+            self.discard_unsent(&bytes);
         }
     }
 

@@ -110,10 +110,10 @@ impl JournalAudit {
         let number: u64 = number
             .and_then(|number| number.parse().ok())
             .ok_or("there is no number")?;
-        let octets = hex(words.next().unwrap_or_default()).ok_or("these are no octets")?;
+        let bytes = hex(words.next().unwrap_or_default()).ok_or("these are no bytes")?;
         match word {
-            Some("ask") => self.ask(number, octets),
-            Some("ack") => self.answer(number, Some(&octets)),
+            Some("ask") => self.ask(number, bytes),
+            Some("ack") => self.answer(number, Some(&bytes)),
             Some("nak") => self.answer(number, None),
             // The outcome remains unknown, so the request stays open.
             Some("end") => Some(()),
@@ -122,19 +122,19 @@ impl JournalAudit {
         .ok_or("message does not belong to a session in this journal")
     }
 
-    fn ask(&mut self, number: u64, octets: Vec<u8>) -> Option<()> {
-        let frame = Frame::decode(&octets).ok()?;
+    fn ask(&mut self, number: u64, bytes: Vec<u8>) -> Option<()> {
+        let frame = Frame::decode(&bytes).ok()?;
         if frame.header.message_type == MessageType::SESSION_ESTABLISHMENT_REQUEST {
             self.node = value_of(&frame, IeType::NODE_ID).and_then(NodeName::from_value);
             let peer_seid = f_seid(&frame)?;
-            self.opening.insert(peer_seid, octets.clone());
+            self.opening.insert(peer_seid, bytes.clone());
         } else {
             let seid = frame.header.seid?;
             // No request may address a session whose deletion was acknowledged.
             let session = self.sessions.get_mut(&seid)?;
-            session.open.push((number, octets.clone()));
+            session.open.push((number, bytes.clone()));
         }
-        self.asked.insert(number, octets);
+        self.asked.insert(number, bytes);
         Some(())
     }
 
@@ -245,7 +245,7 @@ impl ExpectedSessionState {
             states.extend(after);
             states.truncate(MAX_STATES);
         }
-        states.iter().any(|state| state.octets() == rules)
+        states.iter().any(|state| state.bytes() == rules)
     }
 
     fn may_be_deleted(&self) -> bool {
@@ -318,6 +318,6 @@ fn hex(text: &str) -> Option<Vec<u8>> {
     if !text.len().is_multiple_of(2) || !text.is_ascii() {
         return None;
     }
-    let octet = |at| u8::from_str_radix(&text[at..at + 2], 16).ok();
-    (0..text.len()).step_by(2).map(octet).collect()
+    let byte = |at| u8::from_str_radix(&text[at..at + 2], 16).ok();
+    (0..text.len()).step_by(2).map(byte).collect()
 }

@@ -203,9 +203,9 @@ impl Actor for LoadActor {
         let now = cx.now().into_std();
         match message {
             LoadMsg::Received(batch) => {
-                for (peer, octets) in batch.iter() {
+                for (peer, bytes) in batch.iter() {
                     if !self.link_faults.loses() {
-                        self.protocol.handle_datagram(now, peer, octets);
+                        self.protocol.handle_datagram(now, peer, bytes);
                     }
                 }
             }
@@ -465,8 +465,8 @@ impl LoadActor {
         self.numbers += 1;
         if let Some(journal) = &self.journal {
             let header = Header::session(message_type, seid, Sequence::default());
-            let octets = strowger_pfcp::endpoint::message(&header, body).unwrap_or_default();
-            journal.lock().ask(number, &octets);
+            let bytes = strowger_pfcp::endpoint::message(&header, body).unwrap_or_default();
+            journal.lock().ask(number, &bytes);
         }
         let request = LoadRequest {
             kind,
@@ -509,11 +509,9 @@ impl LoadActor {
             Event::PeerSilent { .. } => self.on_peer_silent(now),
             Event::PeerHeard { association } => self.on_peer_heard(now, association),
             Event::PeerRestarted { association } => self.restarted(now, association),
-            Event::Response {
-                request, octets, ..
-            } => {
+            Event::Response { request, bytes, .. } => {
                 if let Some(request) = self.pending.remove(&request) {
-                    self.answered(now, request, &octets);
+                    self.answered(now, request, &bytes);
                 }
             }
             Event::RequestFailed { request, peer } => {
@@ -522,10 +520,8 @@ impl LoadActor {
                 }
             }
             Event::SessionRequest {
-                transaction,
-                octets,
-                ..
-            } => self.report(now, transaction, &octets),
+                transaction, bytes, ..
+            } => self.report(now, transaction, &bytes),
             _ => {}
         }
     }

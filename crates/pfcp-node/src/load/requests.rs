@@ -77,7 +77,7 @@ impl RequestBuilder {
         let number = u32::from_be_bytes([a, b, c, d]).wrapping_add(self.offset);
         let rules = self.rules(number);
         let rules = match self.threshold {
-            Some(octets) => rules.counted(octets),
+            Some(bytes) => rules.counted(bytes),
             None => rules,
         };
         let rules = match self.rates {
@@ -86,9 +86,7 @@ impl RequestBuilder {
             false => rules,
         };
         let f_seid = FSeid::new(seid, self.local);
-        rules
-            .octets(&self.elements)
-            .into_request(&self.name, f_seid)
+        rules.bytes(&self.elements).into_request(&self.name, f_seid)
     }
 
     fn rules(&self, number: u32) -> SessionRules {
@@ -132,9 +130,9 @@ impl RequestBuilder {
 }
 
 /// Returns the cause of a response, and the peer's SEID of the session if it has a usable F-SEID.
-pub(crate) fn answer(octets: &[u8]) -> (Cause, Option<Seid>) {
+pub(crate) fn answer(bytes: &[u8]) -> (Cause, Option<Seid>) {
     let (mut cause, mut remote) = (Cause(0), None);
-    if let Ok(frame) = Frame::decode(octets) {
+    if let Ok(frame) = Frame::decode(bytes) {
         for tlv in frame.tlvs().filter_map(Result::ok) {
             match tlv.ie {
                 IeType::CAUSE => cause = tlv.value.first().map_or(cause, |&value| Cause(value)),

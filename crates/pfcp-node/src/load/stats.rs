@@ -56,7 +56,7 @@ pub struct LoadStats {
     /// Number of usage reports of the node: in accepted session reports, and in its responses.
     pub usage_reports: u64,
     /// The reported volume in both directions, in bytes.
-    pub usage_octets: u64,
+    pub usage_bytes: u64,
     /// Number of times that the node was lost.
     pub peers_lost: u64,
     /// Number of times that the node was found again.
@@ -126,7 +126,7 @@ impl LoadStats {
             downlink_reports: 0,
             deleted: 0,
             usage_reports: 0,
-            usage_octets: 0,
+            usage_bytes: 0,
             held: 0,
             retransmitted: 0,
             dropped: 0,

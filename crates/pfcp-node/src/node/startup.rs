@@ -30,11 +30,11 @@ pub(super) async fn answer_heartbeats_while<T>(
                 return std::future::pending().await;
             };
             let mut rest = Batch::empty(batch.socket);
-            for (peer, octets) in batch.iter() {
-                match heartbeat(config, peer.ip(), octets, recovery) {
+            for (peer, bytes) in batch.iter() {
+                match heartbeat(config, peer.ip(), bytes, recovery) {
                     // If the system does not accept the response, the peer retransmits.
                     Some(answer) => _ = sockets.send(batch.socket, peer, &answer),
-                    None => rest.push(peer, octets),
+                    None => rest.push(peer, bytes),
                 }
             }
             if !rest.is_empty() && kept.len() < MAX_KEPT_BATCHES {
@@ -54,13 +54,13 @@ pub(super) async fn answer_heartbeats_while<T>(
 fn heartbeat(
     config: &NodeConfig,
     peer: IpAddr,
-    octets: &[u8],
+    bytes: &[u8],
     recovery: Recovery,
 ) -> Option<Vec<u8>> {
-    let frame = Frame::decode(octets).ok()?;
+    let frame = Frame::decode(bytes).ok()?;
     let is_heartbeat = frame.header.message_type == MessageType::HEARTBEAT_REQUEST;
     // Datagrams that bundle several messages are left to the endpoint.
-    if !is_heartbeat || frame.octets.len() != octets.len() || !config.allows(peer) {
+    if !is_heartbeat || frame.bytes.len() != bytes.len() || !config.allows(peer) {
         return None;
     }
     let body = BodyBuilder::new().recovery(recovery);

@@ -119,7 +119,7 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
 /// Returns the digest of a constant request, by which a changed digest function is detected.
 fn probe(seed: u64) -> u64 {
     let header = Header::session(MessageType(50), Seid(0), Sequence::new(1));
-    let octets = message(&header, BodyBuilder::new().as_slice()).unwrap_or_default();
+    let bytes = message(&header, BodyBuilder::new().as_slice()).unwrap_or_default();
     let peer = ([127, 0, 0, 1], crate::PFCP_PORT).into();
-    Frame::decode(&octets).map_or(0, |frame| ResponseKey::of(peer, &frame, seed).digest)
+    Frame::decode(&bytes).map_or(0, |frame| ResponseKey::of(peer, &frame, seed).digest)
 }

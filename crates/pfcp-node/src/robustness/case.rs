@@ -15,7 +15,7 @@ pub struct RobustnessCase {
     /// The clause of TS 29.244 that defines the correct behaviour.
     pub clause: String,
     /// The datagram. The sequence numbers in it are replaced with unused ones.
-    pub octets: Vec<u8>,
+    pub bytes: Vec<u8>,
     /// The sender of the datagram.
     pub sender: CaseSender,
     /// The allowed responses, of which one must be received.
@@ -116,7 +116,7 @@ impl ExpectedAnswer {
 
     fn wrong(&self, answer: &[u8], own: Option<Seid>) -> Option<String> {
         let Some(header) = header_of(answer) else {
-            return Some("octets that are no message".to_owned());
+            return Some("bytes that are no message".to_owned());
         };
         let table = header.message_type.table()?;
         let has = |ie| element(answer, ie).is_some();
@@ -155,7 +155,7 @@ impl ExpectedAnswer {
     fn missing_offending_ie(&self, answer: &[u8], cause: Cause, names: bool) -> Option<String> {
         let offending = element(answer, IeType::OFFENDING_IE)
             .and_then(|value| value.first_chunk())
-            .map(|octets| u16::from_be_bytes(*octets));
+            .map(|bytes| u16::from_be_bytes(*bytes));
         let faulty = (66..=69).contains(&cause.0);
         match offending {
             None if faulty && names => return Some(format!("cause {cause} without Offending IE")),
@@ -185,9 +185,9 @@ fn is_mandatory(member: &strowger_pfcp::ie::descriptor::Member) -> bool {
 }
 
 /// Returns the value of the first IE of a type at the top level of a message.
-pub(super) fn element(octets: &[u8], ie: IeType) -> Option<&[u8]> {
-    let (header, _) = strowger_pfcp::Header::decode(octets).ok()?;
-    let body = octets.get(header.octets()..)?;
+pub(super) fn element(bytes: &[u8], ie: IeType) -> Option<&[u8]> {
+    let (header, _) = strowger_pfcp::Header::decode(bytes).ok()?;
+    let body = bytes.get(header.encoded_len()..)?;
     strowger_pfcp::wire::Tlvs::new(body)
         .map_while(Result::ok)
         .find(|tlv| tlv.ie == ie)
@@ -223,11 +223,11 @@ pub(super) fn fault(
 /// Replaces the sequence number of each message in a datagram with an unused one, and returns the
 /// numbers.
 pub(super) fn renumber(
-    octets: &mut [u8],
+    bytes: &mut [u8],
     mut next: impl FnMut() -> strowger_pfcp::Sequence,
 ) -> Vec<strowger_pfcp::Sequence> {
     let (mut start, mut numbers) = (0, Vec::new());
-    while let Some(rest) = octets.get_mut(start..).filter(|rest| rest.len() >= 4) {
+    while let Some(rest) = bytes.get_mut(start..).filter(|rest| rest.len() >= 4) {
         let length = 4 + usize::from(u16::from_be_bytes([rest[2], rest[3]]));
         let bundled = rest[0] & 4 == 4;
         let at = if rest[0] & 1 == 1 { 12 } else { 4 };
@@ -245,8 +245,8 @@ pub(super) fn renumber(
 }
 
 /// Returns the SEID that a request assigns to a new or modified session, if it can be decoded.
-pub(super) fn assigned_seid(octets: &[u8]) -> Option<Seid> {
-    Frame::decode(octets).ok()?;
-    let seid = element(octets, IeType::F_SEID)?.get(1..9)?.first_chunk()?;
+pub(super) fn assigned_seid(bytes: &[u8]) -> Option<Seid> {
+    Frame::decode(bytes).ok()?;
+    let seid = element(bytes, IeType::F_SEID)?.get(1..9)?.first_chunk()?;
     Some(Seid(u64::from_be_bytes(*seid)))
 }

@@ -8,12 +8,12 @@ use super::valid::ValidRequest;
 
 /// Returns cases in which each field of the header is invalid in turn.
 pub(super) fn headers(valid: &ValidRequest) -> Vec<RobustnessCase> {
-    let Some(octets) = valid.with(&valid.elements) else {
+    let Some(bytes) = valid.with(&valid.elements) else {
         return Vec::new();
     };
     let mut headers = Headers {
         valid,
-        octets,
+        bytes,
         cases: Vec::new(),
     };
     headers.versions();
@@ -26,7 +26,7 @@ pub(super) fn headers(valid: &ValidRequest) -> Vec<RobustnessCase> {
 
 struct Headers<'a> {
     valid: &'a ValidRequest,
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     cases: Vec<RobustnessCase>,
 }
 
@@ -35,51 +35,51 @@ impl Headers<'_> {
         &mut self,
         (family, clause): (&str, &str),
         what: &str,
-        octets: Vec<u8>,
+        bytes: Vec<u8>,
         expect: Vec<ExpectedAnswer>,
     ) {
         self.cases.push(RobustnessCase {
             family: family.to_owned(),
             name: format!("{}: {what}", self.valid.message_type),
             clause: clause.to_owned(),
-            octets,
+            bytes,
             sender: self.valid.sender,
             expect,
         });
     }
 
     fn changed(&self, change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
-        let mut octets = self.octets.clone();
-        change(&mut octets);
-        octets
+        let mut bytes = self.bytes.clone();
+        change(&mut bytes);
+        bytes
     }
 
     fn versions(&mut self) {
         for version in [0, 2, 3, 7] {
-            let octets = self.changed(|octets| octets[0] = octets[0] & 0x1f | version << 5);
+            let bytes = self.changed(|bytes| bytes[0] = bytes[0] & 0x1f | version << 5);
             let expect = vec![ExpectedAnswer::one(11)];
             let what = format!("version {version}");
-            self.add(("header version", "7.6.2"), &what, octets, expect);
+            self.add(("header version", "7.6.2"), &what, bytes, expect);
         }
     }
 
     fn flags(&mut self) {
         let flags = ("header flags", "7.2.2.1");
-        let octets = self.changed(|octets| octets[0] ^= 1);
+        let bytes = self.changed(|bytes| bytes[0] ^= 1);
         let none = vec![ExpectedAnswer::none()];
-        self.add(flags, "SEID flag wrong", octets, none.clone());
-        let spare = self.changed(|octets| octets[0] |= 0x18);
+        self.add(flags, "SEID flag wrong", bytes, none.clone());
+        let spare = self.changed(|bytes| bytes[0] |= 0x18);
         self.add(flags, "spare bits set", spare, accepted(self.valid));
-        let priority = self.changed(|octets| octets[0] |= 2);
+        let priority = self.changed(|bytes| bytes[0] |= 2);
         self.add(flags, "message priority", priority, accepted(self.valid));
-        let alone = self.changed(|octets| octets[0] |= 4);
+        let alone = self.changed(|bytes| bytes[0] |= 4);
         let either = [accepted(self.valid), none].concat();
         self.add(flags, "another message promised", alone, either);
     }
 
     fn lengths(&mut self) {
         let length = ("header length", "7.6.3");
-        let have = u16::try_from(self.octets.len() - 4).unwrap_or(u16::MAX);
+        let have = u16::try_from(self.bytes.len() - 4).unwrap_or(u16::MAX);
         let none = || vec![ExpectedAnswer::none()];
         for (what, value) in [
             ("0", 0),
@@ -87,8 +87,8 @@ impl Headers<'_> {
             ("longest", u16::MAX),
             ("1 more", have + 1),
         ] {
-            let octets = self.changed(|octets| octets[2..4].copy_from_slice(&value.to_be_bytes()));
-            self.add(length, &format!("length {what}"), octets, none());
+            let bytes = self.changed(|bytes| bytes[2..4].copy_from_slice(&value.to_be_bytes()));
+            self.add(length, &format!("length {what}"), bytes, none());
         }
         let most = if self.valid.message_type.is_session() {
             16
@@ -96,22 +96,22 @@ impl Headers<'_> {
             8
         };
         for left in 1..most {
-            let octets = self.octets[..left].to_vec();
-            self.add(length, &format!("{left} octets"), octets, none());
+            let bytes = self.bytes[..left].to_vec();
+            self.add(length, &format!("{left} bytes"), bytes, none());
         }
         // The last IE is truncated, if there is one.
-        let cut = self.octets.len().saturating_sub(1);
+        let cut = self.bytes.len().saturating_sub(1);
         if cut > most {
-            let octets = self.changed(|octets| {
-                octets.truncate(cut);
+            let bytes = self.changed(|bytes| {
+                bytes.truncate(cut);
                 let have = have - 1;
-                octets[2..4].copy_from_slice(&have.to_be_bytes());
+                bytes[2..4].copy_from_slice(&have.to_be_bytes());
             });
             let answer = ExpectedAnswer::one(self.valid.response()).causes(&[68, 69]);
             self.add(
                 length,
                 "last element cut",
-                octets,
+                bytes,
                 vec![ExpectedAnswer::none(), answer],
             );
         }
@@ -120,11 +120,11 @@ impl Headers<'_> {
     fn types(&mut self) {
         let none = || vec![ExpectedAnswer::none()];
         for value in [0, 10, 18, 49, 58, 99, 200, 255] {
-            let octets = self.changed(|octets| octets[1] = value);
+            let bytes = self.changed(|bytes| bytes[1] = value);
             let what = format!("type {value}");
-            self.add(("header type", "7.6.4"), &what, octets, none());
+            self.add(("header type", "7.6.4"), &what, bytes, none());
         }
-        let answer = self.changed(|octets| octets[1] += 1);
+        let answer = self.changed(|bytes| bytes[1] += 1);
         self.add(("header type", "7.6.5"), "an answer", answer, none());
     }
 
@@ -141,22 +141,22 @@ impl Headers<'_> {
             ("the greatest", u64::MAX),
             ("unknown", 0x7057_ffff_ffff),
         ] {
-            let octets = self.changed(|octets| octets[4..12].copy_from_slice(&seid.to_be_bytes()));
+            let bytes = self.changed(|bytes| bytes[4..12].copy_from_slice(&seid.to_be_bytes()));
             let answer = ExpectedAnswer::one(self.valid.response());
             let expect = vec![answer.causes(&[65]).seid(0)];
             let case = ("header SEID", "7.2.2.4.2");
-            self.add(case, &format!("SEID {what}"), octets, expect);
+            self.add(case, &format!("SEID {what}"), bytes, expect);
             if let Some(case) = self.cases.last_mut() {
                 case.sender = CaseSender::Owner;
             }
         }
         let answer = ExpectedAnswer::one(self.valid.response());
         let expect = vec![answer.causes(&[65, 72]).seid(0)];
-        let octets = self.octets.clone();
+        let bytes = self.bytes.clone();
         self.add(
             ("session of another peer", "6.3.3"),
             "not its own",
-            octets,
+            bytes,
             expect,
         );
         if let Some(case) = self.cases.last_mut() {

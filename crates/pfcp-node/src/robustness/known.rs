@@ -227,10 +227,10 @@ pub(super) fn known(valid_requests: &[ValidRequest]) -> Vec<RobustnessCase> {
 
 impl KnownFault {
     fn case(&self, valid: &ValidRequest) -> Option<RobustnessCase> {
-        let mut octets = valid.with(&valid.elements)?;
-        octets.extend(self.adds.repeat(self.times));
-        let length = u16::try_from(octets.len() - 4).ok()?;
-        octets[2..4].copy_from_slice(&length.to_be_bytes());
+        let mut bytes = valid.with(&valid.elements)?;
+        bytes.extend(self.adds.repeat(self.times));
+        let length = u16::try_from(bytes.len() - 4).ok()?;
+        bytes[2..4].copy_from_slice(&length.to_be_bytes());
         let none = self.causes.contains(&0).then(ExpectedAnswer::none);
         let answer = ExpectedAnswer::one(valid.response()).causes(self.causes);
         let answer = answer.offending(self.offending.iter().copied());
@@ -239,7 +239,7 @@ impl KnownFault {
             family: "known to hurt".to_owned(),
             name: self.name.to_owned(),
             clause: self.clause.to_owned(),
-            octets,
+            bytes,
             sender: valid.sender,
             expect: [answer].into_iter().chain(none).collect(),
         })
@@ -248,11 +248,11 @@ impl KnownFault {
 
 /// Returns datagrams of the maximum length.
 fn max_length_datagrams() -> Vec<RobustnessCase> {
-    let case = |name: &str, octets: Vec<u8>, expect| RobustnessCase {
+    let case = |name: &str, bytes: Vec<u8>, expect| RobustnessCase {
         family: "known to hurt".to_owned(),
         name: name.to_owned(),
         clause: "7.6.3".to_owned(),
-        octets,
+        bytes,
         sender: CaseSender::Owner,
         expect,
     };

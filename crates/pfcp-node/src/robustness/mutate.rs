@@ -171,8 +171,8 @@ impl Mutations<'_> {
             (LONG, long, false),
             (RANGE, full, false),
         ];
-        for (kind, octets, is_bad) in rows {
-            let same = octets == value || (kind.family == SHORT.family && octets.is_empty());
+        for (kind, bytes, is_bad) in rows {
+            let same = bytes == value || (kind.family == SHORT.family && bytes.is_empty());
             // Every time stamp is within range, and a later one indicates that the sender has
             // restarted.
             let is_time = member.ie == IeType::RECOVERY_TIME_STAMP;
@@ -183,7 +183,7 @@ impl Mutations<'_> {
                 true => refused(self.valid, &[66, 68, 69], member.ie, &position.path),
                 false => answered(self.valid),
             };
-            let elements = put(TestElement::leaf(member.ie, octets));
+            let elements = put(TestElement::leaf(member.ie, bytes));
             self.add(kind, member, position, &elements, expect);
         }
     }
@@ -212,7 +212,7 @@ impl Mutations<'_> {
         elements: &[TestElement],
         expect: Vec<ExpectedAnswer>,
     ) {
-        let Some(octets) = self.valid.with(elements) else {
+        let Some(bytes) = self.valid.with(elements) else {
             return;
         };
         let mut name = self.valid.message_type.to_string();
@@ -224,7 +224,7 @@ impl Mutations<'_> {
             family: kind.family.to_owned(),
             name,
             clause: kind.clause.to_owned(),
-            octets,
+            bytes,
             sender: self.valid.sender,
             expect,
         });

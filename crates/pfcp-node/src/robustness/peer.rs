@@ -58,10 +58,10 @@ impl TestPeer {
         self.sequence
     }
 
-    pub(super) fn send(&self, octets: &[u8]) {
+    pub(super) fn send(&self, bytes: &[u8]) {
         // Errors that concern an earlier datagram, such as a closed port, become visible in the
         // responses.
-        let _sent = self.socket.send(octets);
+        let _sent = self.socket.send(bytes);
     }
 
     /// Sends a request, and retransmits it until it is answered or the attempts are used up.
@@ -102,15 +102,15 @@ impl TestPeer {
             .into_iter()
             .partition(|(sequence, _)| sequences.contains(sequence));
         self.unclaimed = other;
-        let octets = |(_, octets)| octets;
+        let bytes = |(_, bytes)| bytes;
         let come: Vec<(Sequence, Vec<u8>)> = come;
-        come.into_iter().map(octets).collect()
+        come.into_iter().map(bytes).collect()
     }
 
     /// Takes the responses that no request waits for any more.
     pub(super) fn take_unclaimed(&mut self) -> Vec<Vec<u8>> {
         let come = std::mem::take(&mut self.unclaimed);
-        come.into_iter().map(|(_, octets)| octets).collect()
+        come.into_iter().map(|(_, bytes)| bytes).collect()
     }
 
     /// Receives one datagram. Returns `false` if none arrived in time.
@@ -129,18 +129,18 @@ impl TestPeer {
                 return false;
             }
         };
-        let octets = self.buffer[..length].to_vec();
-        self.take(&octets);
+        let bytes = self.buffer[..length].to_vec();
+        self.take(&bytes);
         true
     }
 
-    fn take(&mut self, octets: &[u8]) {
-        let Ok((header, _)) = Header::decode(octets) else {
-            self.keep_unclaimed(Sequence::new(0), octets);
+    fn take(&mut self, bytes: &[u8]) {
+        let Ok((header, _)) = Header::decode(bytes) else {
+            self.keep_unclaimed(Sequence::new(0), bytes);
             return;
         };
         if !header.message_type.is_request() {
-            self.keep_unclaimed(header.sequence, octets);
+            self.keep_unclaimed(header.sequence, bytes);
             return;
         }
         let mut body = BodyBuilder::new();
@@ -156,11 +156,11 @@ impl TestPeer {
         }
     }
 
-    fn keep_unclaimed(&mut self, sequence: Sequence, octets: &[u8]) {
+    fn keep_unclaimed(&mut self, sequence: Sequence, bytes: &[u8]) {
         if self.unclaimed.len() == MAX_UNCLAIMED {
             self.unclaimed.remove(0);
         }
-        self.unclaimed.push((sequence, octets.to_vec()));
+        self.unclaimed.push((sequence, bytes.to_vec()));
     }
 
     /// Returns `true` if a heartbeat is answered.
@@ -168,7 +168,7 @@ impl TestPeer {
         let body =
             BodyBuilder::new().with(IeType::RECOVERY_TIME_STAMP, &RECOVERY_TIME.to_be_bytes());
         let answer = self.ask(MessageType::HEARTBEAT_REQUEST, None, body.as_slice());
-        answer.is_some_and(|octets| octets.get(1) == Some(&2))
+        answer.is_some_and(|bytes| bytes.get(1) == Some(&2))
     }
 }
 

@@ -165,11 +165,11 @@ impl TestRun {
     /// Deletes sessions whose establishment was answered only after its case was over: they hold
     /// the addresses that later cases ask for. Returns `true` if there was one.
     fn delete_late_sessions(&mut self) -> bool {
-        let session = |octets: &Vec<u8>| {
+        let session = |bytes: &Vec<u8>| {
             let is_establishment =
-                octets.get(1) == Some(&MessageType::SESSION_ESTABLISHMENT_RESPONSE.0);
-            let accepted = cause_of(octets).is_some_and(Cause::is_acceptance);
-            (is_establishment && accepted).then(|| f_seid_of(octets))?
+                bytes.get(1) == Some(&MessageType::SESSION_ESTABLISHMENT_RESPONSE.0);
+            let accepted = cause_of(bytes).is_some_and(Cause::is_acceptance);
+            (is_establishment && accepted).then(|| f_seid_of(bytes))?
         };
         let peers = [&mut self.owner, &mut self.apart];
         let peers = peers.into_iter().chain(&mut self.other);
@@ -185,7 +185,7 @@ impl TestRun {
     /// Sends a case once, looks for harm and reverts its effects.
     fn send(&mut self, case: &mut RobustnessCase) -> (Vec<Vec<u8>>, Option<String>) {
         if let CaseSender::OfSession | CaseSender::Other = case.sender
-            && let Some(place) = case.octets.get_mut(4..12)
+            && let Some(place) = case.bytes.get_mut(4..12)
         {
             place.copy_from_slice(&self.session.0.to_be_bytes());
         }
@@ -193,15 +193,15 @@ impl TestRun {
         let Some(sender) = self.sender(case.sender) else {
             return (Vec::new(), None);
         };
-        let numbers = case::renumber(&mut case.octets, || sender.next_sequence());
+        let numbers = case::renumber(&mut case.bytes, || sender.next_sequence());
         let wanted = case.expect.iter().map(|want| want.types.len());
         let count = wanted.clone().min().unwrap_or_default();
         let most = wanted.max().unwrap_or_default();
-        sender.send(&case.octets);
+        sender.send(&case.bytes);
         let mut answers = sender.answers(&numbers, count);
         if answers.len() < count {
             // The datagram may have been lost on the way.
-            sender.send(&case.octets);
+            sender.send(&case.bytes);
             answers.extend(sender.answers(&numbers, count - answers.len()));
         }
         let harm = self.find_harm(case, &numbers, &mut answers, most);
@@ -212,11 +212,11 @@ impl TestRun {
 
     /// Returns the SEID that the response must have.
     fn expected_seid(&self, case: &RobustnessCase) -> Option<Seid> {
-        let kind = MessageType(*case.octets.get(1)?);
-        let given = case::assigned_seid(&case.octets);
+        let kind = MessageType(*case.bytes.get(1)?);
+        let given = case::assigned_seid(&case.bytes);
         match kind {
             MessageType::SESSION_ESTABLISHMENT_REQUEST => {
-                let f_seid = element(&case.octets, IeType::F_SEID);
+                let f_seid = element(&case.bytes, IeType::F_SEID);
                 match (f_seid, given) {
                     (None, _) => Some(Seid(0)),
                     // The node may or may not decode the SEID of an invalid F-SEID.
@@ -225,7 +225,7 @@ impl TestRun {
             }
             // A modification may assign a new SEID to the session.
             _ if case.sender == CaseSender::OfSession && given.is_none() => {
-                element(&case.octets, IeType::F_SEID)
+                element(&case.bytes, IeType::F_SEID)
                     .is_none()
                     .then_some(OWN)
             }
@@ -299,7 +299,7 @@ impl TestRun {
         if !accepted {
             return;
         }
-        let kind = case.octets.get(1).copied().map(MessageType);
+        let kind = case.bytes.get(1).copied().map(MessageType);
         match kind {
             Some(MessageType::SESSION_ESTABLISHMENT_REQUEST) => {
                 for seid in answers.iter().filter_map(|answer| f_seid_of(answer)) {
@@ -317,7 +317,7 @@ impl TestRun {
                 }
             }
             Some(MessageType::ASSOCIATION_SETUP_REQUEST) => {
-                if let Some(node) = element(&case.octets, IeType::NODE_ID)
+                if let Some(node) = element(&case.bytes, IeType::NODE_ID)
                     && node != self.identity.apart
                 {
                     let node = TestElement::leaf(IeType::NODE_ID, node);

@@ -12,13 +12,13 @@ pub(super) struct TestElement {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ElementContents {
-    Octets(Vec<u8>),
+    Bytes(Vec<u8>),
     Elements(Vec<TestElement>),
 }
 
 impl TestElement {
-    pub(super) fn leaf(ie: IeType, octets: impl Into<Vec<u8>>) -> Self {
-        let contents = ElementContents::Octets(octets.into());
+    pub(super) fn leaf(ie: IeType, bytes: impl Into<Vec<u8>>) -> Self {
+        let contents = ElementContents::Bytes(bytes.into());
         Self { ie, contents }
     }
 
@@ -30,7 +30,7 @@ impl TestElement {
     /// Returns the IEs of a group.
     pub(super) fn elements(&self) -> &[Self] {
         match &self.contents {
-            ElementContents::Octets(_) => &[],
+            ElementContents::Bytes(_) => &[],
             ElementContents::Elements(elements) => elements,
         }
     }
@@ -38,7 +38,7 @@ impl TestElement {
     /// Returns the encoded value.
     pub(super) fn value(&self) -> Vec<u8> {
         match &self.contents {
-            ElementContents::Octets(octets) => octets.clone(),
+            ElementContents::Bytes(bytes) => bytes.clone(),
             ElementContents::Elements(elements) => written(elements),
         }
     }

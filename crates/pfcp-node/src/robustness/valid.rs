@@ -69,26 +69,23 @@ impl TestIdentity {
 
     fn network(&self) -> TestElement {
         let named = self.profile.network_instance();
-        let octets = named.map_or_else(|| b"internet".to_vec(), |named| named.0.into());
-        TestElement::leaf(IeType::NETWORK_INSTANCE, octets)
+        let bytes = named.map_or_else(|| b"internet".to_vec(), |named| named.0.into());
+        TestElement::leaf(IeType::NETWORK_INSTANCE, bytes)
     }
 
     /// Returns the addresses of the UE of a session, as matched in one direction.
     fn ue(&self, number: u32, direction: Direction) -> Option<TestElement> {
-        let mut octets = Vec::new();
+        let mut bytes = Vec::new();
         let address = self.profile.ue(number, direction)?;
-        address.encode_into(&mut octets).ok()?;
+        address.encode_into(&mut bytes).ok()?;
         // The value follows the header of the IE.
-        Some(TestElement::leaf(
-            IeType::UE_IP_ADDRESS,
-            octets.split_off(4),
-        ))
+        Some(TestElement::leaf(IeType::UE_IP_ADDRESS, bytes.split_off(4)))
     }
 
     /// Returns the IEs of an establishment besides its rules.
     fn elements(&self) -> Vec<TestElement> {
-        let octets = self.profile.elements().unwrap_or_default();
-        let tlvs = Tlvs::new(&octets).filter_map(Result::ok);
+        let bytes = self.profile.elements().unwrap_or_default();
+        let tlvs = Tlvs::new(&bytes).filter_map(Result::ok);
         tlvs.map(|tlv| TestElement::leaf(tlv.ie, tlv.value))
             .collect()
     }

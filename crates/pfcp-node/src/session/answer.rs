@@ -66,7 +66,7 @@ pub(super) fn established(
         .node(&shared.name)
         .cause(Cause::REQUEST_ACCEPTED)
         .with(IeType::F_SEID, &f_seid)
-        .octets(created);
+        .bytes(created);
     encode_response(frame, Some(record.peer_seid), &body)
 }
 
@@ -74,7 +74,7 @@ pub(super) fn established(
 pub(super) fn modified(frame: &Frame<'_>, record: &SessionRecord, created: &[u8]) -> Vec<u8> {
     let body = BodyBuilder::new()
         .cause(Cause::REQUEST_ACCEPTED)
-        .octets(created);
+        .bytes(created);
     encode_response(frame, Some(record.peer_seid), &body)
 }
 
@@ -82,7 +82,7 @@ pub(super) fn modified(frame: &Frame<'_>, record: &SessionRecord, created: &[u8]
 pub(super) fn deleted(frame: &Frame<'_>, record: &SessionRecord, finals: &FinalReports) -> Vec<u8> {
     let body = BodyBuilder::new()
         .cause(Cause::REQUEST_ACCEPTED)
-        .octets(&finals.elements);
+        .bytes(&finals.elements);
     encode_response(frame, Some(record.peer_seid), &body)
 }
 

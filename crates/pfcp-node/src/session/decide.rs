@@ -61,10 +61,10 @@ impl SessionActor {
     ) -> Result<(RuleSet, Option<Vec<u8>>), String> {
         let invalid = |error: Error| error.to_string();
         let message = Message::session(self.seid, Sequence::default(), change);
-        let octets = message.encode().map_err(invalid)?;
-        let frame = Frame::decode(&octets).map_err(invalid)?;
+        let bytes = message.encode().map_err(invalid)?;
+        let frame = Frame::decode(&bytes).map_err(invalid)?;
         let changed = rules.modify(&frame, &mut self.allocator());
         let changed = changed.map_err(|refusal| refusal.to_string())?;
-        Ok((changed.rules, Some(octets)))
+        Ok((changed.rules, Some(bytes)))
     }
 }

@@ -76,7 +76,7 @@ impl SessionUsage {
                 PacketOutcome::Buffered => &shared.counters.buffered,
                 PacketOutcome::Dropped => &shared.counters.dropped_bytes,
             };
-            add_many(counter, traffic.octets);
+            add_many(counter, traffic.bytes);
         }
         self.usage.handle_timeout(until);
         until == now
@@ -216,7 +216,7 @@ impl SessionActor {
             return;
         };
         let counters = &self.shared.counters;
-        let frame = answer.and_then(|octets| Frame::decode(octets).ok());
+        let frame = answer.and_then(|bytes| Frame::decode(bytes).ok());
         let mut meter = metered.meter.lock();
         let settled = match &frame {
             Some(frame) => meter.usage.handle_answer(now, frame),

@@ -91,9 +91,9 @@ impl Simulation {
         let sequence = Sequence::new(u32::try_from(rng.below(1 << 24)).unwrap_or(0));
         let header = Header::node(MessageType::HEARTBEAT_REQUEST, sequence);
         let body = BodyBuilder::new().recovery(stamp);
-        if let Ok(octets) = message(&header, body.as_slice()) {
+        if let Ok(bytes) = message(&header, body.as_slice()) {
             self.network.count(|faults| faults.spoofed += 1);
-            self.network.spoof((SMF.ip(), 40_000).into(), UPF, &octets);
+            self.network.spoof((SMF.ip(), 40_000).into(), UPF, &bytes);
         }
     }
 

@@ -62,7 +62,7 @@ struct NetworkState {
 struct DatagramInFlight {
     from: SocketAddr,
     to: SocketAddr,
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
 }
 
 /// The messages that passed, by sender, sequence number and type.
@@ -241,10 +241,10 @@ impl SimulatedNetwork {
     }
 
     /// Delivers a datagram from a sender that is neither of the roles.
-    pub(super) fn spoof(&self, from: SocketAddr, to: SocketAddr, octets: &[u8]) {
+    pub(super) fn spoof(&self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) {
         let mut state = self.0.state.lock();
-        state.note(|| format!("{from} > {to} {} (spoofed)", describe(octets)));
-        state.schedule(from, to, octets, Duration::ZERO);
+        state.note(|| format!("{from} > {to} {} (spoofed)", describe(bytes)));
+        state.schedule(from, to, bytes, Duration::ZERO);
         drop(state);
         self.0.changed.notify_one();
     }
@@ -302,10 +302,10 @@ impl NetworkState {
         }
     }
 
-    fn send(&mut self, from: SocketAddr, to: SocketAddr, octets: &[u8]) {
-        self.check_sent(from, octets);
+    fn send(&mut self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) {
+        self.check_sent(from, bytes);
         let at = self.start.elapsed();
-        (at, octets).hash(&mut self.digest);
+        (at, bytes).hash(&mut self.digest);
         let copies = match self.rng.percent(self.rates.doubling) {
             true => 2,
             false => 1,
@@ -320,23 +320,23 @@ impl NetworkState {
                     (false, 0) => format!("+{} ms", delay.as_millis()),
                     (false, _) => format!("doubled, +{} ms", delay.as_millis()),
                 };
-                format!("{from} > {to} {} ({fate})", describe(octets))
+                format!("{from} > {to} {} ({fate})", describe(bytes))
             });
             if lost {
                 self.faults.lost += 1;
                 continue;
             }
             self.faults.delayed += u64::from(delay > T1 / 2);
-            self.schedule(from, to, octets, delay);
+            self.schedule(from, to, bytes, delay);
         }
     }
 
-    fn schedule(&mut self, from: SocketAddr, to: SocketAddr, octets: &[u8], delay: Duration) {
+    fn schedule(&mut self, from: SocketAddr, to: SocketAddr, bytes: &[u8], delay: Duration) {
         self.count += 1;
         let datagram = DatagramInFlight {
             from,
             to,
-            octets: octets.to_vec(),
+            bytes: bytes.to_vec(),
         };
         let due = Instant::now() + delay;
         let overtakes = |other: &Reverse<(Instant, u64, DatagramInFlight)>| {
@@ -347,8 +347,8 @@ impl NetworkState {
     }
 
     /// Checks that retransmissions are identical, and counts them.
-    fn check_sent(&mut self, from: SocketAddr, octets: &[u8]) {
-        let Ok(frame) = Frame::decode(octets) else {
+    fn check_sent(&mut self, from: SocketAddr, bytes: &[u8]) {
+        let Ok(frame) = Frame::decode(bytes) else {
             self.wrong.push(format!("{from} sends no message"));
             return;
         };
@@ -398,10 +398,10 @@ impl NetworkState {
             (false, false) => 1_000_000 + log.incarnation,
         };
         let key = (from, sequence, kind.0, incarnation);
-        let first = log.sent.entry(key).or_insert_with(|| octets.to_vec());
-        if first != octets && (kind.is_request() || !self.forgets_responses) {
-            let (before, now) = (describe(first), describe(octets));
-            let text = format!("{kind} {sequence} is repeated with other octets: {before}; {now}");
+        let first = log.sent.entry(key).or_insert_with(|| bytes.to_vec());
+        if first != bytes && (kind.is_request() || !self.forgets_responses) {
+            let (before, now) = (describe(first), describe(bytes));
+            let text = format!("{kind} {sequence} is repeated with other bytes: {before}; {now}");
             self.note(|| format!("WRONG: {text}"));
             self.wrong.push(text);
         }
@@ -415,21 +415,21 @@ impl NetworkState {
                 return Some(at);
             }
             let Reverse((_, _, datagram)) = self.in_flight.pop()?;
-            self.count_arrived(&datagram.octets);
+            self.count_arrived(&datagram.bytes);
             let Some(port) = self.ports.get(&datagram.to) else {
                 self.faults.nobody += 1;
                 continue;
             };
             let mut queue = port.0.lock();
-            queue.waiting.push_back((datagram.from, datagram.octets));
+            queue.waiting.push_back((datagram.from, datagram.bytes));
             if let Some(waker) = queue.waker.take() {
                 waker.wake();
             }
         }
     }
 
-    fn count_arrived(&mut self, octets: &[u8]) {
-        let Ok(frame) = Frame::decode(octets) else {
+    fn count_arrived(&mut self, bytes: &[u8]) {
+        let Ok(frame) = Frame::decode(bytes) else {
             return;
         };
         let (kind, sequence) = (frame.header.message_type, frame.header.sequence.get());
@@ -461,22 +461,22 @@ impl SimulatedSocket {
     }
 
     pub(crate) fn take(&self, buffer: &mut [u8]) -> Option<(usize, SocketAddr)> {
-        let (from, octets) = self.port.0.lock().waiting.pop_front()?;
-        let length = octets.len().min(buffer.len());
-        buffer[..length].copy_from_slice(&octets[..length]);
+        let (from, bytes) = self.port.0.lock().waiting.pop_front()?;
+        let length = bytes.len().min(buffer.len());
+        buffer[..length].copy_from_slice(&bytes[..length]);
         Some((length, from))
     }
 
-    pub(crate) fn send(&self, octets: &[u8], to: SocketAddr) -> io::Result<usize> {
+    pub(crate) fn send(&self, bytes: &[u8], to: SocketAddr) -> io::Result<usize> {
         let mut state = self.network.0.state.lock();
         let connected = state.ports.get(&self.address);
         if !connected.is_some_and(|port| Arc::ptr_eq(port, &self.port)) {
             return Err(ErrorKind::NotConnected.into());
         }
-        state.send(self.address, to, octets);
+        state.send(self.address, to, bytes);
         drop(state);
         self.network.0.changed.notify_one();
-        Ok(octets.len())
+        Ok(bytes.len())
     }
 }
 
@@ -499,12 +499,12 @@ fn element<'a>(frame: &Frame<'a>, ie: IeType) -> Option<&'a [u8]> {
 }
 
 /// Returns a short description of a message.
-fn describe(octets: &[u8]) -> String {
-    let Ok(frame) = Frame::decode(octets) else {
-        return format!("{} octets", octets.len());
+fn describe(bytes: &[u8]) -> String {
+    let Ok(frame) = Frame::decode(bytes) else {
+        return format!("{} bytes", bytes.len());
     };
     let mut digest = DefaultHasher::new();
-    octets.hash(&mut digest);
+    bytes.hash(&mut digest);
     let header = &frame.header;
     let kind = header.message_type.name().unwrap_or("?");
     let seid = header.seid.map(|seid| format!(" {seid}"));
@@ -533,8 +533,8 @@ mod tests {
     /// wrong.
     fn note(ended: &mut EndedSessions, kind: MessageType, seid: u64, body: &BodyBuilder) -> bool {
         let header = Header::session(kind, Seid(seid), Sequence::new(2));
-        let octets = message(&header, body.as_slice()).expect("it is short");
-        let frame = Frame::decode(&octets).expect("it was just made");
+        let bytes = message(&header, body.as_slice()).expect("it is short");
+        let frame = Frame::decode(&bytes).expect("it was just made");
         ended.note(&frame).is_some()
     }
 
@@ -544,7 +544,7 @@ mod tests {
         own.encode_into(&mut f_seid).expect("it is short");
         let body = BodyBuilder::new().cause(Cause::REQUEST_ACCEPTED);
         let kind = MessageType::SESSION_ESTABLISHMENT_RESPONSE;
-        note(ended, kind, 7, &body.octets(&f_seid))
+        note(ended, kind, 7, &body.bytes(&f_seid))
     }
 
     fn deleted(ended: &mut EndedSessions, own: u64) {

@@ -15,7 +15,7 @@ const DATAGRAMS_PER_CALL: usize = 16;
 #[derive(Debug)]
 pub(crate) struct ReceiveBuffers {
     /// The buffers; pages of a buffer are touched only when a datagram fills them.
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     each: usize,
 }
 
@@ -25,7 +25,7 @@ impl ReceiveBuffers {
     pub(crate) fn new(limit: usize) -> Self {
         let each = limit + 1;
         Self {
-            octets: vec![0; each * DATAGRAMS_PER_CALL],
+            bytes: vec![0; each * DATAGRAMS_PER_CALL],
             each,
         }
     }
@@ -33,7 +33,7 @@ impl ReceiveBuffers {
     /// Returns the buffer of one datagram.
     #[cfg(any(test, not(target_os = "linux")))]
     pub(super) fn first_buffer(&mut self) -> &mut [u8] {
-        &mut self.octets[..self.each]
+        &mut self.bytes[..self.each]
     }
 
     /// Appends the available datagrams to `batch`, as many as one call receives.
@@ -48,7 +48,7 @@ impl ReceiveBuffers {
 
         use nix::sys::socket::{MsgFlags, MultiHeaders, SockaddrStorage, recvmmsg};
 
-        let mut rooms: Vec<_> = self.octets.chunks_mut(self.each).collect();
+        let mut rooms: Vec<_> = self.bytes.chunks_mut(self.each).collect();
         let mut rooms: Vec<_> = rooms
             .iter_mut()
             .map(|room| [IoSliceMut::new(room)])
@@ -59,9 +59,9 @@ impl ReceiveBuffers {
         let mut count = 0;
         for message in received {
             count += 1;
-            let octets = message.iovs().next().unwrap_or_default();
+            let bytes = message.iovs().next().unwrap_or_default();
             if let Some(peer) = message.address.as_ref().and_then(address) {
-                batch.push(peer, octets);
+                batch.push(peer, bytes);
             }
         }
         match count {
@@ -74,7 +74,7 @@ impl ReceiveBuffers {
     #[cfg(not(target_os = "linux"))]
     pub(super) fn take(&mut self, socket: &UdpSocket, batch: &mut Batch) -> io::Result<()> {
         let (length, peer) = socket.try_recv_from(self.first_buffer())?;
-        batch.push(peer, &self.octets[..length]);
+        batch.push(peer, &self.bytes[..length]);
         Ok(())
     }
 }
@@ -106,13 +106,13 @@ pub(super) fn send_batch(
 
     use nix::sys::socket::{MsgFlags, MultiHeaders, SockaddrStorage, sendmmsg};
 
-    if let [(peer, octets)] = datagrams {
-        return socket.try_send_to(octets, *peer).map(|_| 1);
+    if let [(peer, bytes)] = datagrams {
+        return socket.try_send_to(bytes, *peer).map(|_| 1);
     }
     let datagrams = &datagrams[..datagrams.len().min(super::MAX_BATCH)];
-    let octets: Vec<_> = datagrams
+    let bytes: Vec<_> = datagrams
         .iter()
-        .map(|(_, octets)| [IoSlice::new(octets)])
+        .map(|(_, bytes)| [IoSlice::new(bytes)])
         .collect();
     let peers: Vec<_> = datagrams
         .iter()
@@ -121,7 +121,7 @@ pub(super) fn send_batch(
     socket.try_io(tokio::io::Interest::WRITABLE, || {
         let mut headers = MultiHeaders::preallocate(datagrams.len(), None);
         let flags = MsgFlags::MSG_DONTWAIT;
-        let sent = sendmmsg(socket.as_raw_fd(), &mut headers, &octets, &peers, [], flags)?;
+        let sent = sendmmsg(socket.as_raw_fd(), &mut headers, &bytes, &peers, [], flags)?;
         Ok(sent.count())
     })
 }
@@ -132,8 +132,8 @@ pub(super) fn send_batch(
     socket: &UdpSocket,
     datagrams: &[(SocketAddr, &[u8])],
 ) -> io::Result<usize> {
-    let Some((peer, octets)) = datagrams.first() else {
+    let Some((peer, bytes)) = datagrams.first() else {
         return Ok(0);
     };
-    socket.try_send_to(octets, *peer).map(|_| 1)
+    socket.try_send_to(bytes, *peer).map(|_| 1)
 }

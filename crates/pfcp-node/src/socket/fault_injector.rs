@@ -50,8 +50,8 @@ impl FaultInjector {
             match received.await {
                 Ok(batch) => self.sort(source, &batch?, &mut passed),
                 Err(_) => {
-                    if let Some((_, peer, octets)) = self.delayed.pop() {
-                        passed.push(peer, &octets);
+                    if let Some((_, peer, bytes)) = self.delayed.pop() {
+                        passed.push(peer, &bytes);
                     }
                 }
             }
@@ -63,12 +63,12 @@ impl FaultInjector {
     }
 
     fn sort(&mut self, source: &DatagramSocket, batch: &Batch, passed: &mut Batch) {
-        for (peer, octets) in batch.iter() {
-            match self.scenario.decide(octets) {
-                None | Some(ScenarioFault::TimeStamp(_)) => passed.push(peer, octets),
+        for (peer, bytes) in batch.iter() {
+            match self.scenario.decide(bytes) {
+                None | Some(ScenarioFault::TimeStamp(_)) => passed.push(peer, bytes),
                 Some(ScenarioFault::Drop | ScenarioFault::Restart) => {}
                 Some(ScenarioFault::Refuse(cause)) => {
-                    if let Some(refusal) = refusal(octets, cause, &self.name, &*self.named) {
+                    if let Some(refusal) = refusal(bytes, cause, &self.name, &*self.named) {
                         // If the system does not accept the response, the peer retransmits.
                         let _ = source.try_send_to(&refusal, peer);
                     }
@@ -77,7 +77,7 @@ impl FaultInjector {
                 Some(ScenarioFault::Delay(delay)) => {
                     let until = Instant::now() + delay;
                     let at = self.delayed.partition_point(|(one, ..)| *one > until);
-                    self.delayed.insert(at, (until, peer, octets.to_vec()));
+                    self.delayed.insert(at, (until, peer, bytes.to_vec()));
                 }
             }
         }

@@ -15,16 +15,16 @@ async fn sockets() -> (Sockets, SocketAddr) {
     (sockets, address)
 }
 
-fn transmit(peer: SocketAddr, octets: Vec<u8>) -> Transmit {
+fn transmit(peer: SocketAddr, bytes: Vec<u8>) -> Transmit {
     Transmit {
         peer,
         local: None,
-        octets: Arc::from(octets),
+        bytes: Arc::from(bytes),
     }
 }
 
-fn octets(batch: &Batch) -> Vec<Vec<u8>> {
-    batch.iter().map(|(_, octets)| octets.to_vec()).collect()
+fn bytes(batch: &Batch) -> Vec<Vec<u8>> {
+    batch.iter().map(|(_, bytes)| bytes.to_vec()).collect()
 }
 
 #[tokio::test]
@@ -41,7 +41,7 @@ async fn datagrams_keep_order_and_boundaries() {
     assert_eq!(from.send_all(&outgoing), 0);
     let mut buffers = ReceiveBuffers::new(LIMIT);
     let batch = to.receive(&mut buffers).await.expect("the socket is open");
-    assert_eq!(octets(&batch), sent);
+    assert_eq!(bytes(&batch), sent);
     assert!(batch.iter().all(|(peer, _)| peer == sender));
 }
 
@@ -54,7 +54,7 @@ async fn flood_is_batched_and_oversized_datagrams_are_truncated() {
     let first = to.receive(&mut buffers).await.expect("the socket is open");
     let second = to.receive(&mut buffers).await.expect("the socket is open");
     assert_eq!((first.count(), second.count()), (MAX_BATCH, MAX_BATCH / 2));
-    assert!(first.iter().all(|(_, octets)| octets.len() == LIMIT + 1));
+    assert!(first.iter().all(|(_, bytes)| bytes.len() == LIMIT + 1));
 }
 
 #[tokio::test]
@@ -70,5 +70,5 @@ async fn unsendable_datagram_is_counted_and_does_not_block_others() {
     assert_eq!(from.send_all(&outgoing), 1);
     let mut buffers = ReceiveBuffers::new(LIMIT);
     let batch = to.receive(&mut buffers).await.expect("the socket is open");
-    assert_eq!(octets(&batch), [[1], [3]]);
+    assert_eq!(bytes(&batch), [[1], [3]]);
 }

@@ -28,7 +28,7 @@ use self::folder::Folder;
 use self::head::{HeadFile, HeadMark};
 pub(super) use self::load::StoreContents;
 pub(crate) use self::load::threads;
-use self::load::{is_journal, octets_of};
+use self::load::{bytes_of, is_journal};
 use self::writer::{StoreWriter, WriteJob, WriterStatus};
 use super::format::{HeadRecord, Record};
 use super::{
@@ -220,7 +220,7 @@ impl LockedStore {
     ) -> Result<(Option<Database>, StoreContents, Option<StoreLoss>), StoreError> {
         // The journals are read first, because opening the database truncates them where it cannot
         // read on.
-        let journals = octets_of(&self.folder.database(), is_journal);
+        let journals = bytes_of(&self.folder.database(), is_journal);
         let (mut contents, database) = match Database::open(&self.folder.database(), config.buffer)
         {
             Ok(database) => (StoreContents::of(&database), Some(database)),
@@ -249,7 +249,7 @@ impl LockedStore {
         } else {
             // The database could not be opened, so all its other files have to be searched as well.
             contents.search(&journals);
-            contents.search(&octets_of(&self.folder.database(), |_| true));
+            contents.search(&bytes_of(&self.folder.database(), |_| true));
         }
         drop(database);
         let loss = contents.loss(self.mark);
@@ -285,9 +285,9 @@ impl LockedStore {
         let commit = commit.max(self.mark.map_or(0, |mark| mark.commit)) + 1;
         let mut group = Vec::new();
         for read in contents.records.values_mut() {
-            let (octets, sum) = read.record.encode(commit);
+            let (bytes, sum) = read.record.encode(commit);
             (read.commit, read.sum) = (commit, sum);
-            group.push((read.record.key().encode(), Some(octets)));
+            group.push((read.record.key().encode(), Some(bytes)));
             if group.len() == 1024 {
                 let part = std::mem::take(&mut group);
                 fresh
@@ -297,8 +297,8 @@ impl LockedStore {
         }
         (head.sum, head.sessions) = (contents.sum(), contents.sessions());
         head.removed.clear();
-        let (octets, _) = Record::HeadRecord(head.clone()).encode(commit);
-        group.push((super::format::RecordKey::HeadRecord.encode(), Some(octets)));
+        let (bytes, _) = Record::HeadRecord(head.clone()).encode(commit);
+        group.push((super::format::RecordKey::HeadRecord.encode(), Some(bytes)));
         fresh
             .write(group, crate::config::Durability::Process)
             .map_err(failed)?;

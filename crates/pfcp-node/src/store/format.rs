@@ -115,7 +115,7 @@ pub(super) struct ReadRecord {
     /// The digest of the complete record.
     pub(super) sum: u64,
     /// The length of the record in bytes.
-    pub(super) octets: usize,
+    pub(super) bytes: usize,
 }
 
 impl Record {
@@ -133,7 +133,7 @@ impl Record {
     /// Encodes the record; returns its bytes and its digest.
     pub(super) fn encode(&self, commit: u64) -> (Vec<u8>, u64) {
         let mut out = Encoder(Vec::with_capacity(512));
-        out.octets(&MAGIC);
+        out.bytes(&MAGIC);
         let kind = match self {
             Self::Session(_) => 1,
             Self::Association(_) => 2,
@@ -152,7 +152,7 @@ impl Record {
                 out.u64(record.seid.0);
                 out.u64(record.peer_seid.0);
                 out.owner(&record.owner);
-                out.octets(record.rules.octets());
+                out.bytes(record.rules.bytes());
             }
             Self::Association(owner) => out.owner(owner),
             Self::Answer { slot, answer } => {
@@ -165,7 +165,7 @@ impl Record {
                 if let Some(recovery) = answer.recovery {
                     out.u32(recovery.0);
                 }
-                out.octets(&answer.octets);
+                out.bytes(&answer.bytes);
             }
             Self::HeadRecord(head) => {
                 out.u64(head.sessions);
@@ -179,29 +179,29 @@ impl Record {
             }
             Self::Application(one) => {
                 out.short(&one.application);
-                out.octets(&one.contents);
+                out.bytes(&one.contents);
             }
         }
-        let mut octets = out.0;
-        let length = u32::try_from(octets.len() - HEADER_LENGTH).unwrap_or(u32::MAX);
-        octets[5..9].copy_from_slice(&length.to_be_bytes());
-        let sum = xxh3_64(&octets);
-        octets.extend_from_slice(&sum.to_be_bytes());
-        (octets, sum)
+        let mut bytes = out.0;
+        let length = u32::try_from(bytes.len() - HEADER_LENGTH).unwrap_or(u32::MAX);
+        bytes[5..9].copy_from_slice(&length.to_be_bytes());
+        let sum = xxh3_64(&bytes);
+        bytes.extend_from_slice(&sum.to_be_bytes());
+        (bytes, sum)
     }
 
-    /// Decodes the record at the start of `octets`; returns `None` unless it is complete and
+    /// Decodes the record at the start of `bytes`; returns `None` unless it is complete and
     /// undamaged.
-    pub(super) fn decode(octets: &[u8]) -> Option<ReadRecord> {
-        if !octets.starts_with(&MAGIC) {
+    pub(super) fn decode(bytes: &[u8]) -> Option<ReadRecord> {
+        if !bytes.starts_with(&MAGIC) {
             return None;
         }
-        let length: [u8; 4] = *octets.get(5..)?.first_chunk()?;
+        let length: [u8; 4] = *bytes.get(5..)?.first_chunk()?;
         let length = usize::try_from(u32::from_be_bytes(length)).ok()?;
         if length > MAX_PAYLOAD {
             return None;
         }
-        let (front, rest) = octets.split_at_checked(HEADER_LENGTH + length)?;
+        let (front, rest) = bytes.split_at_checked(HEADER_LENGTH + length)?;
         let sum = u64::from_be_bytes(*rest.first_chunk()?);
         if sum != xxh3_64(front) {
             return None;
@@ -230,7 +230,7 @@ impl Record {
                         3 => None,
                         _ => Some(Recovery(input.u32()?)),
                     },
-                    octets: input.0.into(),
+                    bytes: input.0.into(),
                 },
             },
             4 => Self::HeadRecord(HeadRecord {
@@ -249,12 +249,12 @@ impl Record {
             })),
             _ => return None,
         };
-        let octets = HEADER_LENGTH + length + TRAILER_LENGTH;
+        let bytes = HEADER_LENGTH + length + TRAILER_LENGTH;
         Some(ReadRecord {
             commit,
             record,
             sum,
-            octets,
+            bytes,
         })
     }
 }
@@ -262,15 +262,15 @@ impl Record {
 struct Encoder(Vec<u8>);
 
 impl Encoder {
-    fn octets(&mut self, octets: &[u8]) {
-        self.0.extend_from_slice(octets);
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
     }
 
     /// Writes bytes with a length prefix: the value of an IE, whose length fits into 16 bits.
-    fn short(&mut self, octets: &[u8]) {
-        let length = u16::try_from(octets.len()).unwrap_or(u16::MAX);
-        self.octets(&length.to_be_bytes());
-        self.octets(octets);
+    fn short(&mut self, bytes: &[u8]) {
+        let length = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
+        self.bytes(&length.to_be_bytes());
+        self.bytes(bytes);
     }
 
     fn u8(&mut self, value: u8) {
@@ -278,11 +278,11 @@ impl Encoder {
     }
 
     fn u32(&mut self, value: u32) {
-        self.octets(&value.to_be_bytes());
+        self.bytes(&value.to_be_bytes());
     }
 
     fn u64(&mut self, value: u64) {
-        self.octets(&value.to_be_bytes());
+        self.bytes(&value.to_be_bytes());
     }
 
     /// Writes the SEIDs of sessions; then, if there are any, SEID 0, which no session has, and the
@@ -307,18 +307,18 @@ impl Encoder {
         match address {
             IpAddr::V4(address) => {
                 self.u8(4);
-                self.octets(&address.octets());
+                self.bytes(&address.octets());
             }
             IpAddr::V6(address) => {
                 self.u8(6);
-                self.octets(&address.octets());
+                self.bytes(&address.octets());
             }
         }
     }
 
     fn address(&mut self, address: SocketAddr) {
         self.ip(address.ip());
-        self.octets(&address.port().to_be_bytes());
+        self.bytes(&address.port().to_be_bytes());
         if let SocketAddr::V6(address) = address {
             // A link-local address is useless without its scope.
             self.u32(address.scope_id());
@@ -344,13 +344,13 @@ impl<'a> Decoder<'a> {
 
     fn short(&mut self) -> Option<&'a [u8]> {
         let length = usize::from(self.array().map(u16::from_be_bytes)?);
-        let (octets, rest) = self.0.split_at_checked(length)?;
+        let (bytes, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
-        Some(octets)
+        Some(bytes)
     }
 
     fn u8(&mut self) -> Option<u8> {
-        self.array().map(|[octet]| octet)
+        self.array().map(|[byte]| byte)
     }
 
     fn u32(&mut self) -> Option<u32> {
@@ -377,12 +377,8 @@ impl<'a> Decoder<'a> {
 
     fn ip(&mut self) -> Option<IpAddr> {
         match self.u8()? {
-            4 => self
-                .array::<4>()
-                .map(|octets| Ipv4Addr::from(octets).into()),
-            6 => self
-                .array::<16>()
-                .map(|octets| Ipv6Addr::from(octets).into()),
+            4 => self.array::<4>().map(|bytes| Ipv4Addr::from(bytes).into()),
+            6 => self.array::<16>().map(|bytes| Ipv6Addr::from(bytes).into()),
             _ => None,
         }
     }

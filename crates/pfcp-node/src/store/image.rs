@@ -122,7 +122,7 @@ impl StoreImage {
                     peer_seid: record.peer_seid,
                     node: record.owner.node.to_string(),
                     peer: record.owner.address,
-                    rules: record.rules.octets().to_vec(),
+                    rules: record.rules.bytes().to_vec(),
                 }),
                 Record::Application(one) => image.applications.push(ApplicationPfds::of(&one)),
                 Record::Answer { .. } => image.answers += 1,

@@ -36,9 +36,9 @@ fn session(number: u64, version: u32) -> Arc<SessionRecord> {
     let body = SessionEstablishmentRequest::new(name, FSeid::new(Seid(number), ADDRESS))
         .create_pdrs([CreatePdr::new(1, pdi).far_id(1)])
         .create_fars([CreateFar::new(1, ApplyAction::DROP)]);
-    let octets = Message::session(Seid(0), Sequence::new(1), body).encode();
-    let octets = octets.expect("it fits");
-    let frame = Frame::decode(&octets).expect("it is one");
+    let bytes = Message::session(Seid(0), Sequence::new(1), body).encode();
+    let bytes = bytes.expect("it fits");
+    let frame = Frame::decode(&bytes).expect("it is one");
     let change = RuleSet::establish(&frame, &mut NoAllocator).expect("sound");
     Arc::new(SessionRecord {
         seid: Seid(number),
@@ -253,14 +253,14 @@ fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
                 folders.push(path);
                 continue;
             }
-            let mut octets = fs::read(&path).expect("a file");
+            let mut bytes = fs::read(&path).expect("a file");
             // The journal is preallocated and mostly empty.
-            if octets.len() > 1 << 20 {
-                let end = octets.iter().rposition(|&octet| octet != 0);
-                octets.truncate(end.map_or(0, |last| last + 1));
+            if bytes.len() > 1 << 20 {
+                let end = bytes.iter().rposition(|&byte| byte != 0);
+                bytes.truncate(end.map_or(0, |last| last + 1));
             }
             let name = path.strip_prefix(folder).expect("below it").to_owned();
-            found.push((name, octets));
+            found.push((name, bytes));
         }
     }
     found.sort();
@@ -268,10 +268,10 @@ fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 fn put(folder: &Path, files: &[(PathBuf, Vec<u8>)]) {
-    for (name, octets) in files {
+    for (name, bytes) in files {
         let path = folder.join(name);
         fs::create_dir_all(path.parent().expect("below")).expect("a folder");
-        fs::write(path, octets).expect("a file");
+        fs::write(path, bytes).expect("a file");
     }
 }
 
@@ -415,13 +415,13 @@ fn flipped(files: &[(PathBuf, Vec<u8>)], file: usize, bit: usize) -> FlipOutcome
 fn flip_all(stretch: usize) {
     let (_folder, files) = killed();
     let (mut whole, mut told, mut refused) = (0, 0, 0);
-    for (file, (name, octets)) in files.iter().enumerate() {
+    for (file, (name, bytes)) in files.iter().enumerate() {
         if name.ends_with("reserve") {
             continue;
         }
-        for octet in (0..octets.len()).step_by(stretch) {
+        for byte in (0..bytes.len()).step_by(stretch) {
             // A different bit of the byte each time.
-            match flipped(&files, file, octet * 8 + octet % 8) {
+            match flipped(&files, file, byte * 8 + byte % 8) {
                 FlipOutcome::Whole => whole += 1,
                 FlipOutcome::Told(_) => told += 1,
                 FlipOutcome::WriteRefused => refused += 1,

@@ -59,7 +59,7 @@ pub(crate) fn packet_of(detector: &DetectionRule) -> PacketBurst {
     PacketBurst {
         pdr: detector.pdr,
         packets: 1,
-        octets: 1000,
+        bytes: 1000,
         events: 0,
     }
 }
@@ -159,16 +159,16 @@ impl Peer {
         let (start, mut sent) = (Instant::now(), Instant::now());
         loop {
             assert!(start.elapsed() < 2 * GUARD, "no answer to {kind}");
-            let Some(octets) = self.receive(pause.saturating_sub(sent.elapsed())).await else {
+            let Some(bytes) = self.receive(pause.saturating_sub(sent.elapsed())).await else {
                 self.socket.send(&request).await.unwrap();
                 sent = Instant::now();
                 continue;
             };
-            let got = Frame::decode(&octets).unwrap().header;
+            let got = Frame::decode(&bytes).unwrap().header;
             if got.message_type.is_request() {
-                self.asked.push(octets);
+                self.asked.push(bytes);
             } else if got.sequence == sequence {
-                return octets;
+                return bytes;
             }
         }
     }
@@ -193,9 +193,9 @@ impl Peer {
     }
 
     /// Establishes a session with the peer's identifier `seid`, whose usage is reported after
-    /// `octets` bytes; returns the node's identifier.
-    pub(crate) async fn establish(&mut self, seid: u64, octets: u64) -> Seid {
-        self.establish_with(seid, octets, 1).await
+    /// `bytes` bytes; returns the node's identifier.
+    pub(crate) async fn establish(&mut self, seid: u64, bytes: u64) -> Seid {
+        self.establish_with(seid, bytes, 1).await
     }
 
     /// Establishes a session in an association with any Node ID.
@@ -203,13 +203,13 @@ impl Peer {
         let body = establishment(self.name, seid, 1_000_000, 1);
         // The Node ID comes first.
         let own = 4 + NodeName::from(self.name).value().len();
-        let renamed = BodyBuilder::new().node(node).octets(&body[own..]);
+        let renamed = BodyBuilder::new().node(node).bytes(&body[own..]);
         self.establish_body(renamed.as_slice()).await
     }
 
     /// Establishes a session whose packets are counted by `urrs` rules.
-    pub(crate) async fn establish_with(&mut self, seid: u64, octets: u64, urrs: u32) -> Seid {
-        let body = establishment(self.name, seid, octets, urrs);
+    pub(crate) async fn establish_with(&mut self, seid: u64, bytes: u64, urrs: u32) -> Seid {
+        let body = establishment(self.name, seid, bytes, urrs);
         self.establish_body(&body).await
     }
 
@@ -221,8 +221,8 @@ impl Peer {
     }
 
     /// Sends bytes and returns the answer; drops the requests that the node sends meanwhile.
-    pub(crate) async fn exchange(&self, octets: &[u8]) -> Vec<u8> {
-        self.socket.send(octets).await.unwrap();
+    pub(crate) async fn exchange(&self, bytes: &[u8]) -> Vec<u8> {
+        self.socket.send(bytes).await.unwrap();
         loop {
             let answer = self.receive(GUARD).await.unwrap();
             let kind = Frame::decode(&answer).unwrap().header.message_type;
@@ -242,8 +242,8 @@ impl Peer {
 
     /// The next report of the session with the peer's identifier `seid`, which must be about usage.
     pub(crate) async fn report(&mut self, seid: u64) -> (Vec<u8>, UsageTotals) {
-        let octets = self.asked().await;
-        let report = Message::decode(&octets).unwrap();
+        let bytes = self.asked().await;
+        let report = Message::decode(&bytes).unwrap();
         assert_eq!(report.header.seid, Some(Seid(seid)));
         let Body::SessionReportRequest(report) = report.body else {
             panic!("not a report");
@@ -252,7 +252,7 @@ impl Peer {
         for usage in &report.usage_reports {
             assert_eq!(tally.add(usage), ReportArrival::New);
         }
-        (octets, tally)
+        (bytes, tally)
     }
 
     /// The requests that the node sends from now on, within a time in which all retransmissions
@@ -271,8 +271,8 @@ impl Peer {
 
     /// The identifier of the session that the next report is about.
     pub(crate) async fn next_reported(&mut self) -> Seid {
-        let octets = self.asked().await;
-        let header = Frame::decode(&octets).unwrap().header;
+        let bytes = self.asked().await;
+        let header = Frame::decode(&bytes).unwrap().header;
         assert_eq!(header.message_type, MessageType::SESSION_REPORT_REQUEST);
         header.seid.unwrap()
     }
@@ -282,7 +282,7 @@ impl Peer {
         let heard = self.hears().await;
         let told: Vec<_> = heard
             .iter()
-            .map(|octets| Message::decode(octets).unwrap().to_string())
+            .map(|bytes| Message::decode(bytes).unwrap().to_string())
             .collect();
         assert!(told.is_empty(), "{told:#?}");
     }
@@ -314,8 +314,8 @@ impl Peer {
     }
 }
 
-pub(crate) fn cause(octets: &[u8]) -> Cause {
-    let frame = Frame::decode(octets).unwrap();
+pub(crate) fn cause(bytes: &[u8]) -> Cause {
+    let frame = Frame::decode(bytes).unwrap();
     let mut tlvs = frame.tlvs().map(Result::unwrap);
     Cause(tlvs.find(|tlv| tlv.ie == IeType::CAUSE).unwrap().value[0])
 }
@@ -330,7 +330,7 @@ pub(crate) fn established(answer: &[u8]) -> Seid {
 }
 
 /// The body of an establishment: one rule for packets from the user, counted by `urrs` rules.
-pub(crate) fn establishment(name: IpAddr, seid: u64, octets: u64, urrs: u32) -> Vec<u8> {
+pub(crate) fn establishment(name: IpAddr, seid: u64, bytes: u64, urrs: u32) -> Vec<u8> {
     let forward = ForwardingParameters::new(DestinationInterface::CORE);
     let far = CreateFar::new(1, ApplyAction::FORW).forwarding_parameters(forward);
     let pdr = CreatePdr::new(1, Pdi::new(SourceInterface::ACCESS))
@@ -339,17 +339,17 @@ pub(crate) fn establishment(name: IpAddr, seid: u64, octets: u64, urrs: u32) -> 
         .urr_ids((1..=urrs).map(UrrId).collect::<Vec<_>>());
     let urr = |id| {
         CreateUrr::new(id, MeasurementMethod::VOLUM, ReportingTriggers::VOLTH)
-            .volume_threshold(VolumeThreshold::total(octets))
+            .volume_threshold(VolumeThreshold::total(bytes))
     };
     let set = FqCsid::of(Ipv4Addr::LOCALHOST.into(), &[7]);
     let body = SessionEstablishmentRequest::new(NodeId::from(name), FSeid::new(Seid(seid), name))
         .create_pdrs([pdr])
         .create_fars([far])
         .create_urrs((1..=urrs).map(urr).collect::<Vec<_>>());
-    let octets = Message::session(Seid(0), Sequence::new(0), body)
+    let bytes = Message::session(Seid(0), Sequence::new(0), body)
         .encode()
         .unwrap();
-    let mut body = octets[16..].to_vec();
+    let mut body = bytes[16..].to_vec();
     set.encode_into(&mut body).unwrap();
     body
 }

@@ -28,7 +28,7 @@ async fn unanswered() -> (Bench, Peer, Seid, UsageTotals) {
     peer.set_up(1).await;
     let session = peer.establish(7, 600).await;
     let (_, tally) = peer.report(7).await;
-    assert_eq!(tally.octets(UrrId(1)), (1000, 0));
+    assert_eq!(tally.bytes(UrrId(1)), (1000, 0));
     (bench, peer, session, tally)
 }
 
@@ -46,7 +46,7 @@ async fn deleted_session_report_is_not_resent_and_usage_counts_once() {
     }
     assert_eq!(arrivals, [ReportArrival::Repeated, ReportArrival::New]);
     for tally in [heard, unheard] {
-        assert_eq!((tally.octets(UrrId(1)), tally.missing()), ((1000, 0), 0));
+        assert_eq!((tally.bytes(UrrId(1)), tally.missing()), ((1000, 0), 0));
     }
     assert_eq!(answer.pfcpsdrsp_flags, None, "nothing more follows");
     peer.establish(7, 1_000_000).await;
@@ -73,7 +73,7 @@ async fn deletion_omits_acknowledged_report() {
         .map(|usage| tally.add(usage))
         .collect();
     assert_eq!(arrivals, [ReportArrival::New]);
-    assert_eq!(tally.octets(UrrId(1)), (1000, 0));
+    assert_eq!(tally.bytes(UrrId(1)), (1000, 0));
     bench.end().await;
 }
 
@@ -125,18 +125,18 @@ async fn pending_report_follows_changed_peer_seid() {
     let body = SessionModificationRequest::new()
         .cp_f_seid(FSeid::new(Seid(8), peer.name))
         .update_pdrs([update]);
-    let octets = Message::session(session, Sequence::new(0), body)
+    let bytes = Message::session(session, Sequence::new(0), body)
         .encode()
         .unwrap();
     let kind = MessageType::SESSION_MODIFICATION_REQUEST;
-    let answer = peer.ask(kind, session, &octets[16..]).await;
+    let answer = peer.ask(kind, session, &bytes[16..]).await;
     assert_eq!(cause(&answer), Cause::REQUEST_ACCEPTED);
     peer.asked.clear();
     peer.establish(7, 1_000_000).await;
     let (_, again) = peer.report(8).await;
     assert_eq!(again, first);
-    for octets in peer.hears().await {
-        let seid = Frame::decode(&octets).unwrap().header.seid;
+    for bytes in peer.hears().await {
+        let seid = Frame::decode(&bytes).unwrap().header.seid;
         assert_eq!(seid, Some(Seid(8)));
     }
     bench.end().await;
@@ -152,7 +152,7 @@ async fn pending_report_follows_session_to_new_peer() {
     let set = FqCsid::of(Ipv4Addr::LOCALHOST.into(), &[7]);
     set.encode_into(&mut change).unwrap();
     let change = BodyBuilder::new()
-        .octets(&change)
+        .bytes(&change)
         .with(IeType::ALTERNATIVE_SMF_IP_ADDRESS, &[2, 127, 0, 0, 3]);
     let info = IeType::PFCP_SESSION_CHANGE_INFO;
     let body = BodyBuilder::new()
@@ -359,7 +359,7 @@ async fn supervisor_exit_during_deletion_stops_report_retransmission() {
         assert_eq!(*cut.armed.lock().unwrap(), None);
     }
     let heard = peer.hears().await;
-    let reported = heard.iter().map(|octets| Frame::decode(octets).unwrap());
+    let reported = heard.iter().map(|bytes| Frame::decode(bytes).unwrap());
     let reported: HashSet<_> = reported.filter_map(|frame| frame.header.seid).collect();
     assert_eq!(reported, [Seid(1)].into());
     bench.end().await;
@@ -499,7 +499,7 @@ async fn refused_usage_is_in_the_deletion_response() {
         for usage in &answer.usage_reports {
             tally.add(usage);
         }
-        let counted = (tally.octets(UrrId(1)), tally.missing());
+        let counted = (tally.bytes(UrrId(1)), tally.missing());
         assert_eq!(counted, ((1000, 0), 0), "{refusal}");
         bench.end().await;
     }

@@ -420,10 +420,10 @@ impl ScriptedAnswers {
             message_type: kind.response()?,
             ..frame.header
         };
-        let mut octets = Vec::new();
-        header.encode(body.len(), &mut octets).ok()?;
-        octets.extend_from_slice(&body);
-        Some(octets)
+        let mut bytes = Vec::new();
+        header.encode(body.len(), &mut bytes).ok()?;
+        bytes.extend_from_slice(&body);
+        Some(bytes)
     }
 }
 
@@ -455,8 +455,8 @@ async fn spoofed_or_older_restart_claim_is_ignored() {
             MessageType::HEARTBEAT_REQUEST,
             MessageType::HEARTBEAT_RESPONSE,
         ] {
-            let octets = heartbeat(kind, STAMP + 1000, sequence);
-            stranger.send_to(&octets, to).await.unwrap();
+            let bytes = heartbeat(kind, STAMP + 1000, sequence);
+            stranger.send_to(&bytes, to).await.unwrap();
         }
     }
     // From the peer itself, but late.

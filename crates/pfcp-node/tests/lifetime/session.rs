@@ -108,9 +108,9 @@ impl Peer {
             SessionEstablishmentRequest::new(NodeId::from(name), FSeid::new(Seid(seid), name))
                 .create_pdrs([CreatePdr::new(1, pdi).far_id(1)])
                 .create_fars([CreateFar::new(1, ApplyAction::DROP)]);
-        let octets = Message::session(Seid(0), Sequence::new(0), body).encode();
+        let bytes = Message::session(Seid(0), Sequence::new(0), body).encode();
         let kind = MessageType::SESSION_ESTABLISHMENT_REQUEST;
-        let answer = self.ask(kind, Seid(0), &octets.unwrap()[16..]).await;
+        let answer = self.ask(kind, Seid(0), &bytes.unwrap()[16..]).await;
         let created = match Message::decode(&answer).unwrap().body {
             strowger_pfcp::message::Body::SessionEstablishmentResponse(answer) => {
                 let created = answer.created_pdrs.into_iter().next();

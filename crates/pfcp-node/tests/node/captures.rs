@@ -77,15 +77,15 @@ fn tshark_reads_written_capture() {
                 &datagram.payload,
             )
             .unwrap();
-        let octets: Vec<_> = datagram
+        let bytes: Vec<_> = datagram
             .payload
             .iter()
-            .map(|octet| format!("{octet:02x}"))
+            .map(|byte| format!("{byte:02x}"))
             .collect();
         expected.push_str(&format!(
             "{}\t1\t1\t{}\n",
             datagram.src.ip(),
-            octets.concat()
+            bytes.concat()
         ));
     }
     writer.flush().unwrap();
@@ -136,7 +136,7 @@ fn captured_messages_round_trip() {
             let number = datagram.number;
             for frame in frames(&datagram.payload) {
                 let frame = frame.unwrap();
-                let message = match Message::decode(frame.octets) {
+                let message = match Message::decode(frame.bytes) {
                     Ok(message) => message,
                     Err(error) => panic!("{name} frame {number}: {error}"),
                 };
@@ -146,10 +146,10 @@ fn captured_messages_round_trip() {
                 );
                 assert_eq!(
                     message.encode().unwrap(),
-                    frame.octets,
+                    frame.bytes,
                     "{name} frame {number}"
                 );
-                proof.message_and_elements(frame.octets);
+                proof.message_and_elements(frame.bytes);
             }
         }
     }
@@ -206,7 +206,7 @@ fn change(body: &mut Body) -> Vec<(IeType, usize)> {
 }
 
 #[test]
-fn changing_field_of_captured_message_changes_only_its_octets() {
+fn changing_field_of_captured_message_changes_only_its_bytes() {
     let Some(folder) = captures() else {
         return;
     };
@@ -216,15 +216,15 @@ fn changing_field_of_captured_message_changes_only_its_octets() {
         for datagram in datagrams.map(Result::unwrap).filter(|one| one.is_pfcp()) {
             let at = format!("{name} frame {}", datagram.number);
             for frame in frames(&datagram.payload).map(Result::unwrap) {
-                let mut message = Message::decode(frame.octets).unwrap();
+                let mut message = Message::decode(frame.bytes).unwrap();
                 let way = change(&mut message.body);
                 if way.is_empty() {
                     continue;
                 }
-                let octets = message.encode().unwrap();
-                assert_eq!(octets.len(), frame.octets.len(), "{at}");
+                let bytes = message.encode().unwrap();
+                assert_eq!(bytes.len(), frame.bytes.len(), "{at}");
                 let mut index = Index::new();
-                let view = MessageView::decode(frame.octets, &mut index).unwrap();
+                let view = MessageView::decode(frame.bytes, &mut index).unwrap();
                 let mut part = view.root();
                 for (ie, place) in way {
                     part = part
@@ -234,9 +234,9 @@ fn changing_field_of_captured_message_changes_only_its_octets() {
                         .unwrap();
                 }
                 let (start, end) = (part.offset(), part.offset() + part.value().len());
-                assert_ne!(octets[start..end], frame.octets[start..end], "{at}");
-                assert_eq!(octets[..start], frame.octets[..start], "{at}");
-                assert_eq!(octets[end..], frame.octets[end..], "{at}");
+                assert_ne!(bytes[start..end], frame.bytes[start..end], "{at}");
+                assert_eq!(bytes[..start], frame.bytes[..start], "{at}");
+                assert_eq!(bytes[end..], frame.bytes[end..], "{at}");
                 changed += 1;
             }
         }

@@ -69,8 +69,8 @@ fn seid(value: &[u8]) -> BodyBuilder {
 
 /// The cause of an answer, and the element that it names.
 fn said(answer: &Message) -> (Cause, Option<IeType>) {
-    let octets = answer.encode().unwrap();
-    let frame = Frame::decode(&octets).unwrap();
+    let bytes = answer.encode().unwrap();
+    let frame = Frame::decode(&bytes).unwrap();
     let find = |ie| frame.tlvs().map(Result::unwrap).find(|tlv| tlv.ie == ie);
     let cause = Cause(find(IeType::CAUSE).unwrap().value[0]);
     let offending = find(IeType::OFFENDING_IE)
@@ -154,8 +154,8 @@ async fn unversioned_tunnel_is_allocated_and_counted() {
         let answer = peer.send(kind, session.remote_seid(), request.as_slice());
         let answer = answer.await.unwrap();
         assert_eq!(said(&answer), (Cause::REQUEST_ACCEPTED, None), "{value:?}");
-        let octets = answer.encode().unwrap();
-        let frame = Frame::decode(&octets).unwrap();
+        let bytes = answer.encode().unwrap();
+        let frame = Frame::decode(&bytes).unwrap();
         let mut tlvs = frame.tlvs().map(Result::unwrap);
         let created = tlvs.find(|tlv| tlv.ie == IeType::CREATED_PDR).unwrap();
         // The PDR ID, then an F-TEID over IPv4.
@@ -185,8 +185,8 @@ fn user_plane(answer: impl Fn(MessageType) -> BodyBuilder + Send + 'static) -> S
             let seid = frame.header.seid.map(|_| strowger_pfcp::Seid(1));
             let header = strowger_pfcp::endpoint::answer_header(&frame.header, seid);
             let body = answer(frame.header.message_type);
-            let octets = strowger_pfcp::endpoint::message(&header, body.as_slice()).unwrap();
-            let _ = socket.send_to(&octets, from);
+            let bytes = strowger_pfcp::endpoint::message(&header, body.as_slice()).unwrap();
+            let _ = socket.send_to(&bytes, from);
         }
     });
     address

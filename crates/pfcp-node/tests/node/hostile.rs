@@ -48,8 +48,8 @@ impl Peer {
         Sequence::new(self.sequence)
     }
 
-    async fn send(&self, octets: &[u8]) {
-        self.socket.send(octets).await.unwrap();
+    async fn send(&self, bytes: &[u8]) {
+        self.socket.send(bytes).await.unwrap();
     }
 
     /// Waits for the next datagram.
@@ -106,8 +106,8 @@ impl Peer {
     }
 }
 
-fn cause_of(octets: &[u8]) -> Cause {
-    let frame = Frame::decode(octets).unwrap();
+fn cause_of(bytes: &[u8]) -> Cause {
+    let frame = Frame::decode(bytes).unwrap();
     let cause = frame
         .tlvs()
         .map(Result::unwrap)
@@ -163,14 +163,14 @@ async fn an_oversized_datagram_is_discarded() {
 async fn malformed_datagrams_are_counted_and_harmless() {
     let (_system, node) = node(|_| {}).await;
     let mut peer = Peer::new(7, node.local_addr()).await;
-    for octets in [
+    for bytes in [
         &b"\x20"[..],
         &[0x20, 50, 0xff, 0xff, 0, 0, 0, 0],
         &[0; 3],
         &[0x21; 15],
         b"hello",
     ] {
-        peer.send(octets).await;
+        peer.send(bytes).await;
     }
     peer.heartbeat().await;
     assert!(
@@ -230,7 +230,7 @@ async fn a_node_id_of_another_address_is_refused() {
 }
 
 #[tokio::test]
-async fn retransmitted_request_runs_once_and_gets_same_octets() {
+async fn retransmitted_request_runs_once_and_gets_same_bytes() {
     let (_system, node) = node(|_| {}).await;
     let mut peer = Peer::new(7, node.local_addr()).await;
     assert_eq!(
@@ -275,22 +275,22 @@ impl Random {
     }
 }
 
-fn mutate(random: &mut Random, octets: &mut Vec<u8>) {
+fn mutate(random: &mut Random, bytes: &mut Vec<u8>) {
     for _ in 0..=random.below(4) {
-        let at = random.below(octets.len());
+        let at = random.below(bytes.len());
         match random.below(6) {
-            0 => octets[at] = u8::try_from(random.below(256)).unwrap(),
-            1 => octets[at] ^= 1 << random.below(8),
-            2 => octets.truncate(at.max(1)),
-            3 => octets.insert(at, 0xff),
+            0 => bytes[at] = u8::try_from(random.below(256)).unwrap(),
+            1 => bytes[at] ^= 1 << random.below(8),
+            2 => bytes.truncate(at.max(1)),
+            3 => bytes.insert(at, 0xff),
             4 => {
-                let copy = octets[at..].to_vec();
-                octets.extend(copy);
+                let copy = bytes[at..].to_vec();
+                bytes.extend(copy);
             }
-            _ => _ = octets.remove(at),
+            _ => _ = bytes.remove(at),
         }
-        if octets.is_empty() {
-            octets.push(0x20);
+        if bytes.is_empty() {
+            bytes.push(0x20);
         }
     }
 }
@@ -360,9 +360,9 @@ async fn mutated_messages_are_harmless() {
             middle = resident();
         }
         for _ in 0..100 {
-            let mut octets = seeds[random.below(seeds.len())].clone();
-            mutate(&mut random, &mut octets);
-            peer.send(&octets).await;
+            let mut bytes = seeds[random.below(seeds.len())].clone();
+            mutate(&mut random, &mut bytes);
+            peer.send(&bytes).await;
         }
         let ue: IpAddr = Ipv4Addr::new(10, 61, 0, 1).into();
         let rules = SessionRules::with_tunnel(0x7fff_0005, Ipv4Addr::LOCALHOST, ue);

@@ -76,8 +76,8 @@ fn element<T: Ie>(value: &T) -> Vec<u8> {
 }
 
 fn cause_of(answer: &Message) -> Cause {
-    let octets = answer.encode().unwrap();
-    let frame = strowger_pfcp::Frame::decode(&octets).unwrap();
+    let bytes = answer.encode().unwrap();
+    let frame = strowger_pfcp::Frame::decode(&bytes).unwrap();
     let mut tlvs = frame.tlvs().map(Result::unwrap);
     Cause(tlvs.find(|tlv| tlv.ie == IeType::CAUSE).unwrap().value[0])
 }
@@ -99,7 +99,7 @@ fn pfds(application: &[u8], flows: &[&str]) -> Vec<u8> {
 
 #[tokio::test]
 async fn packet_flow_descriptions_are_kept_replaced_and_removed() {
-    let bench = Bench::new(|config| config.limits.pfd_octets = 300).await;
+    let bench = Bench::new(|config| config.limits.pfd_bytes = 300).await;
     let peer = bench.peer(2).await;
     let kind = MessageType::PFD_MANAGEMENT_REQUEST;
     let both = [
@@ -202,7 +202,7 @@ async fn a_peer_is_held_to_the_interface_that_it_speaks() {
 
 fn of_set(number: u8, set: u16) -> SessionRules {
     let csid = element(&FqCsid::of(Ipv4Addr::LOCALHOST.into(), &[set]));
-    SessionRules::pdu_session(ue(number)).octets(&csid)
+    SessionRules::pdu_session(ue(number)).bytes(&csid)
 }
 
 #[tokio::test]
@@ -214,7 +214,7 @@ async fn session_set_deletion_leaves_other_sessions() {
     let of_other = other.establish(of_set(3, 7)).await.unwrap();
     let node = strowger_pfcp::association::NodeName::from(IpAddr::from([127, 0, 0, 2]));
     let csid = element(&FqCsid::of(Ipv4Addr::LOCALHOST.into(), &[9, 7]));
-    let body = BodyBuilder::new().node(&node).octets(&csid);
+    let body = BodyBuilder::new().node(&node).bytes(&csid);
     let kind = MessageType::SESSION_SET_DELETION_REQUEST;
     assert_eq!(
         told(&peer, kind, body.as_slice()).await,
@@ -236,7 +236,7 @@ async fn session_set_modification_changes_owner() {
     let to = |last| {
         let csid = element(&FqCsid::of(Ipv4Addr::LOCALHOST.into(), &[7]));
         let change = BodyBuilder::new()
-            .octets(&csid)
+            .bytes(&csid)
             .with(IeType::ALTERNATIVE_SMF_IP_ADDRESS, &[2, 127, 0, 0, last]);
         let info = IeType::PFCP_SESSION_CHANGE_INFO;
         BodyBuilder::new().node(&node).with(info, change.as_slice())

@@ -163,7 +163,7 @@ async fn node_accepting_everything_fails_robustness_test() {
         family: "ours".to_owned(),
         name: "association setup without anything".to_owned(),
         clause: "7.6.6".to_owned(),
-        octets: vec![0x20, 5, 0, 4, 0, 0, 0, 0],
+        bytes: vec![0x20, 5, 0, 4, 0, 0, 0, 0],
         sender: CaseSender::Disposable,
         expect: vec![wanted],
     }];

@@ -53,7 +53,7 @@ impl Replay {
         } = frame.header;
         if message_type.is_request() {
             let key = (src, dst, sequence.get());
-            self.asked.insert(key, frame.octets.to_vec());
+            self.asked.insert(key, frame.bytes.to_vec());
             return;
         }
         let accepted = value(frame, IeType::CAUSE).is_some_and(|cause| cause == [1]);
@@ -68,7 +68,7 @@ impl Replay {
         match message_type {
             MessageType::SESSION_ESTABLISHMENT_RESPONSE => {
                 let seid = value(frame, IeType::F_SEID).expect("an F-SEID")[1..9].try_into();
-                let seid = Seid(u64::from_be_bytes(seid.expect("eight octets")));
+                let seid = Seid(u64::from_be_bytes(seid.expect("eight bytes")));
                 let change = RuleSet::establish(&request, &mut self.allocator);
                 let change = change.unwrap_or_else(|refusal| panic!("{request:?}: {refusal}"));
                 self.sessions.insert((src, seid), change.rules);
@@ -81,7 +81,7 @@ impl Replay {
                 *rules = change
                     .unwrap_or_else(|refusal| panic!("{request:?}: {refusal}"))
                     .rules;
-                assert_eq!(RuleSet::restore(rules.octets()).as_ref(), Ok(&*rules));
+                assert_eq!(RuleSet::restore(rules.bytes()).as_ref(), Ok(&*rules));
                 for pdr in rules.pdrs() {
                     pdr.expect("typed");
                 }

@@ -108,7 +108,7 @@ async fn acknowledged_state_survives_restart() {
         let association = client.associate(life.node.local_addr()).await.unwrap();
         assert_eq!(life.listed(), before);
         for (info, _) in &before {
-            let body = octets(precedence(7));
+            let body = bytes(precedence(7));
             let answer = association
                 .send(MessageType::SESSION_MODIFICATION_REQUEST, info.seid, &body)
                 .await
@@ -126,11 +126,11 @@ async fn acknowledged_state_survives_restart() {
     }
 }
 
-fn octets(request: SessionModificationRequest) -> Vec<u8> {
+fn bytes(request: SessionModificationRequest) -> Vec<u8> {
     let message = Message::session(Seid(0), Sequence::new(0), request);
-    let mut octets = message.encode().unwrap();
-    octets.drain(..message.header.octets());
-    octets
+    let mut bytes = message.encode().unwrap();
+    bytes.drain(..message.header.encoded_len());
+    bytes
 }
 
 fn cause(answer: &[u8]) -> Cause {
@@ -152,10 +152,10 @@ impl RawPeer {
         Self(socket)
     }
 
-    async fn ask(&self, to: SocketAddr, octets: &[u8]) -> Vec<u8> {
-        let (socket, octets) = (self.0.try_clone().unwrap(), octets.to_vec());
+    async fn ask(&self, to: SocketAddr, bytes: &[u8]) -> Vec<u8> {
+        let (socket, bytes) = (self.0.try_clone().unwrap(), bytes.to_vec());
         let exchange = move || {
-            socket.send_to(&octets, to).unwrap();
+            socket.send_to(&bytes, to).unwrap();
             let mut answer = vec![0; 65_536];
             let length = socket.recv(&mut answer).unwrap();
             answer.truncate(length);
@@ -194,7 +194,7 @@ fn establishment() -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn retransmission_across_restart_gets_same_octets() {
+async fn retransmission_across_restart_gets_same_bytes() {
     use strowger_pfcp::message::SessionDeletionRequest;
     let folder = tempfile::tempdir().unwrap();
     let mut config = config(folder.path(), Durability::Process);
@@ -315,10 +315,10 @@ async fn node_reports_lost_state() {
     }
     life.end().await;
     let journal = folder.path().join("store/db/0.jnl");
-    let mut octets = std::fs::read(&journal).unwrap();
-    let end = octets.iter().rposition(|&octet| octet != 0).unwrap();
-    octets.truncate(end - 400);
-    std::fs::write(&journal, octets).unwrap();
+    let mut bytes = std::fs::read(&journal).unwrap();
+    let end = bytes.iter().rposition(|&byte| byte != 0).unwrap();
+    bytes.truncate(end - 400);
+    std::fs::write(&journal, bytes).unwrap();
 
     let system = ActorSystem::new("life").unwrap();
     let heard = Arc::<Mutex<Vec<_>>>::default();

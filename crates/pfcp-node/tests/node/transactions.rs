@@ -26,7 +26,7 @@ impl Dice {
         (value ^ value >> 31) % limit
     }
 
-    fn octet(&mut self, limit: u64) -> u8 {
+    fn byte(&mut self, limit: u64) -> u8 {
         u8::try_from(self.below(limit)).unwrap()
     }
 }
@@ -37,22 +37,22 @@ fn tlv(ie: IeType, value: &[u8]) -> Vec<u8> {
 }
 
 fn pdr_id(dice: &mut Dice) -> Vec<u8> {
-    tlv(IeType::PDR_ID, &[0, 1 + dice.octet(4)])
+    tlv(IeType::PDR_ID, &[0, 1 + dice.byte(4)])
 }
 
 fn far_id(dice: &mut Dice) -> Vec<u8> {
-    tlv(IeType::FAR_ID, &[0, 0, 0, 1 + dice.octet(4)])
+    tlv(IeType::FAR_ID, &[0, 0, 0, 1 + dice.byte(4)])
 }
 
 /// A PDI that often matches the packets of another session.
 fn pdi(dice: &mut Dice) -> Vec<u8> {
-    let mut members = tlv(IeType::SOURCE_INTERFACE, &[dice.octet(2)]);
+    let mut members = tlv(IeType::SOURCE_INTERFACE, &[dice.byte(2)]);
     match dice.below(5) {
         // To be chosen, with and without a CHOOSE ID.
         0 => members.extend(tlv(IeType::F_TEID, &[0x05])),
-        1 => members.extend(tlv(IeType::F_TEID, &[0x0d, dice.octet(2)])),
+        1 => members.extend(tlv(IeType::F_TEID, &[0x0d, dice.byte(2)])),
         2 => {
-            let teid = [0x01, 0, 0, 0, 1 + dice.octet(6), 127, 0, 0, 1];
+            let teid = [0x01, 0, 0, 0, 1 + dice.byte(6), 127, 0, 0, 1];
             members.extend(tlv(IeType::F_TEID, &teid));
         }
         _ => {}
@@ -60,7 +60,7 @@ fn pdi(dice: &mut Dice) -> Vec<u8> {
     match dice.below(4) {
         0 => members.extend(tlv(IeType::UE_IP_ADDRESS, &[0x10])),
         1 => {
-            let address = [0x02, 10, 45, 0, 1 + dice.octet(5)];
+            let address = [0x02, 10, 45, 0, 1 + dice.byte(5)];
             members.extend(tlv(IeType::UE_IP_ADDRESS, &address));
         }
         _ => {}
@@ -87,14 +87,14 @@ fn element(dice: &mut Dice) -> Vec<u8> {
         8 => {
             let method = tlv(IeType::MEASUREMENT_METHOD, &[2]);
             let triggers = tlv(IeType::REPORTING_TRIGGERS, &[0, 0, 0]);
-            let id = tlv(IeType::URR_ID, &[0, 0, 0, 1 + dice.octet(3)]);
+            let id = tlv(IeType::URR_ID, &[0, 0, 0, 1 + dice.byte(3)]);
             tlv(IeType::CREATE_URR, &[id, method, triggers].concat())
         }
         // Truncated or meaningless.
         _ => {
             let ie = [IeType::CREATE_PDR, IeType::UPDATE_FAR, IeType::F_SEID];
             let ie = ie[usize::try_from(dice.below(3)).unwrap()];
-            tlv(ie, &[0, 56, 0, dice.octet(9)])
+            tlv(ie, &[0, 56, 0, dice.byte(9)])
         }
     }
 }

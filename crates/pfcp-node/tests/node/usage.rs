@@ -26,12 +26,12 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 const UE: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 45, 0, 9));
 
-/// A data path with `count` packets of `octets` bytes for each detector, one per millisecond.
+/// A data path with `count` packets of `bytes` bytes for each detector, one per millisecond.
 #[derive(Debug)]
 struct Portions {
     start: Instant,
     count: u64,
-    octets: u64,
+    bytes: u64,
 }
 
 impl Portions {
@@ -58,7 +58,7 @@ impl DataPath for Portions {
                 let portion = PacketBurst {
                     pdr: one.pdr,
                     packets: 1,
-                    octets: self.octets,
+                    bytes: self.bytes,
                     events: 0,
                 };
                 (at, portion)
@@ -197,9 +197,9 @@ impl Bench {
     }
 }
 
-fn threshold(octets: u64) -> CreateUrr {
+fn threshold(bytes: u64) -> CreateUrr {
     CreateUrr::new(1, MeasurementMethod::VOLUM, ReportingTriggers::VOLTH)
-        .volume_threshold(VolumeThreshold::total(octets))
+        .volume_threshold(VolumeThreshold::total(bytes))
 }
 
 #[tokio::test]
@@ -207,11 +207,11 @@ async fn volume_threshold_is_reported_and_remainder_on_deletion() {
     let path = Portions {
         start: Instant::now() + Duration::from_millis(100),
         count: 20,
-        octets: 100,
+        bytes: 100,
     };
     let mut bench = Bench::new(path).await;
     let session = bench.establish(counted(vec![threshold(1000)])).await;
-    while bench.tally.octets(UrrId(1)).0 < 1500 {
+    while bench.tally.bytes(UrrId(1)).0 < 1500 {
         let request = bench.report().await;
         assert_eq!(request.report_type, ReportType::USAR);
     }
@@ -220,7 +220,7 @@ async fn volume_threshold_is_reported_and_remainder_on_deletion() {
     while bench.tally.missing() > 0 {
         bench.report().await;
     }
-    let (up, down) = bench.tally.octets(UrrId(1));
+    let (up, down) = bench.tally.bytes(UrrId(1));
     assert_eq!(bench.node.stats().usage.forwarded, up + down);
     assert!((1500..=2000).contains(&up), "{up}");
     assert_eq!(bench.node.stats().usage.metered, 0);
@@ -232,7 +232,7 @@ async fn session_panic_loses_no_counted_usage() {
     let path = Portions {
         start: Instant::now() + Duration::from_millis(100),
         count: 50,
-        octets: 100,
+        bytes: 100,
     };
     let mut bench = Bench::new(path).await;
     let session = bench.establish(counted(vec![threshold(2000)])).await;
@@ -245,7 +245,7 @@ async fn session_panic_loses_no_counted_usage() {
         }
     }
     bench.delete(session).await;
-    while bench.tally.missing() > 0 || bench.tally.octets(UrrId(1)) != (5000, 5000) {
+    while bench.tally.missing() > 0 || bench.tally.bytes(UrrId(1)) != (5000, 5000) {
         bench.report().await;
     }
     assert!(bench.node.stats().restored > 0);
@@ -257,7 +257,7 @@ async fn exhausted_quota_is_reported_and_new_grant_resumes_traffic() {
     let path = Portions {
         start: Instant::now() + Duration::from_millis(100),
         count: u64::from(u16::MAX),
-        octets: 10,
+        bytes: 10,
     };
     let mut bench = Bench::new(path).await;
     let urr = CreateUrr::new(1, MeasurementMethod::VOLUM, ReportingTriggers::VOLQU)
@@ -265,12 +265,12 @@ async fn exhausted_quota_is_reported_and_new_grant_resumes_traffic() {
     let session = bench.establish(counted(vec![urr])).await;
     let first = bench.report().await;
     assert_eq!(first.usage_reports.len(), 1);
-    assert_eq!(bench.tally.octets(UrrId(1)), (50, 50));
+    assert_eq!(bench.tally.bytes(UrrId(1)), (50, 50));
     let update = strowger_pfcp::ie::UpdateUrr::new(1).volume_quota(VolumeQuota::total(60));
     let grant = SessionModificationRequest::new().update_urrs([update]);
     session.modify(grant).await.unwrap();
     bench.report().await;
-    assert_eq!(bench.tally.octets(UrrId(1)), (80, 80));
+    assert_eq!(bench.tally.bytes(UrrId(1)), (80, 80));
     assert!(bench.node.stats().usage.dropped > 0 || bench.node.stats().usage.forwarded == 160);
     bench.delete(session).await;
     bench.system.shutdown(Duration::from_secs(1)).await;
@@ -281,7 +281,7 @@ async fn buffered_packets_are_reported_and_forwarded_after_paging() {
     let path = Portions {
         start: Instant::now() + Duration::from_millis(100),
         count: 3,
-        octets: 10,
+        bytes: 10,
     };
     let mut bench = Bench::new(path).await;
     let mut rules = SessionRules::new();
@@ -323,7 +323,7 @@ async fn simulated_traffic_is_fully_reported() {
     bench.delete(session).await;
     let passed = bench.node.stats().usage.forwarded;
     let told = |bench: &Bench| {
-        let (up, down) = bench.tally.octets(UrrId(1));
+        let (up, down) = bench.tally.bytes(UrrId(1));
         up + down
     };
     while told(&bench) < passed {
@@ -503,7 +503,7 @@ async fn client_refuses_malformed_reports_and_keeps_the_session() {
         Ok(report) => report,
         Err(_) => reports.recv().await.unwrap(),
     };
-    assert_eq!(taken.octets[16..], sound, "no other report was passed on");
+    assert_eq!(taken.bytes[16..], sound, "no other report was passed on");
     system.shutdown(Duration::from_secs(10)).await;
 }
 

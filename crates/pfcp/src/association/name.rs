@@ -30,14 +30,14 @@ impl NodeName {
             }
             _ => return None,
         };
-        let mut octets = Vec::with_capacity(1 + known.len());
-        octets.push(kind & 0x0f);
-        octets.extend_from_slice(known);
+        let mut bytes = Vec::with_capacity(1 + known.len());
+        bytes.push(kind & 0x0f);
+        bytes.extend_from_slice(known);
         if kind & 0x0f == 2 {
             // The length byte of a valid label is at most 63, and so not a letter.
-            octets.make_ascii_lowercase();
+            bytes.make_ascii_lowercase();
         }
-        Some(Self(octets.into()))
+        Some(Self(bytes.into()))
     }
 
     /// Creates a node name from a domain name.
@@ -60,15 +60,15 @@ impl NodeName {
     }
 
     fn of_labels(name: &[u8]) -> Option<Self> {
-        let mut octets = vec![2];
+        let mut bytes = vec![2];
         for label in name.split(|letter| *letter == b'.') {
             let length = u8::try_from(label.len())
                 .ok()
                 .filter(|length| (1..=LABEL).contains(length))?;
-            octets.push(length);
-            octets.extend(label.iter().map(u8::to_ascii_lowercase));
+            bytes.push(length);
+            bytes.extend(label.iter().map(u8::to_ascii_lowercase));
         }
-        (octets.len() <= 255).then(|| Self(octets.into()))
+        (bytes.len() <= 255).then(|| Self(bytes.into()))
     }
 
     /// Parses a name in textual form: an IP address, or a domain name as in
@@ -101,18 +101,18 @@ impl NodeName {
 
 impl From<IpAddr> for NodeName {
     fn from(address: IpAddr) -> Self {
-        let mut octets = Vec::with_capacity(17);
+        let mut bytes = Vec::with_capacity(17);
         match address {
             IpAddr::V4(address) => {
-                octets.push(0);
-                octets.extend_from_slice(&address.octets());
+                bytes.push(0);
+                bytes.extend_from_slice(&address.octets());
             }
             IpAddr::V6(address) => {
-                octets.push(1);
-                octets.extend_from_slice(&address.octets());
+                bytes.push(1);
+                bytes.extend_from_slice(&address.octets());
             }
         }
-        Self(octets.into())
+        Self(bytes.into())
     }
 }
 
@@ -122,8 +122,8 @@ const LABEL: u8 = 63;
 /// Returns `true` for labels that have only one spelling apart from the case of their letters: each
 /// has a valid length and contains neither a dot nor a colon, there is no root label, and the whole
 /// is not an IP address as text.
-fn is_canonical(octets: &[u8]) -> bool {
-    let (mut rest, mut last) = (octets, None);
+fn is_canonical(bytes: &[u8]) -> bool {
+    let (mut rest, mut last) = (bytes, None);
     while let Some((&length, tail)) = rest.split_first() {
         let Some((label, tail)) = tail.split_at_checked(usize::from(length)) else {
             return false;
@@ -139,14 +139,14 @@ fn is_canonical(octets: &[u8]) -> bool {
 
 /// Returns the labels of a domain name. Some peers send the name as plain text, which is returned
 /// as one label.
-fn labels(octets: &[u8]) -> Option<Vec<&[u8]>> {
-    if octets.is_empty() {
+fn labels(bytes: &[u8]) -> Option<Vec<&[u8]>> {
+    if bytes.is_empty() {
         return None;
     }
-    let (mut rest, mut labels) = (octets, Vec::new());
+    let (mut rest, mut labels) = (bytes, Vec::new());
     while let Some((&length, tail)) = rest.split_first() {
         let Some((label, tail)) = tail.split_at_checked(usize::from(length)) else {
-            return Some(vec![octets]);
+            return Some(vec![bytes]);
         };
         if length == 0 {
             return (tail.is_empty() && !labels.is_empty()).then_some(labels);
@@ -164,11 +164,11 @@ impl fmt::Display for NodeName {
         };
         match kind {
             0 => match <[u8; 4]>::try_from(rest) {
-                Ok(octets) => Ipv4Addr::from(octets).fmt(f),
+                Ok(bytes) => Ipv4Addr::from(bytes).fmt(f),
                 Err(_) => Ok(()),
             },
             1 => match <[u8; 16]>::try_from(rest) {
-                Ok(octets) => Ipv6Addr::from(octets).fmt(f),
+                Ok(bytes) => Ipv6Addr::from(bytes).fmt(f),
                 Err(_) => Ok(()),
             },
             _ => {
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn equivalent_encodings_are_one_name() {
-        let value = |octets: &[u8]| NodeName::from_value(octets).unwrap();
+        let value = |bytes: &[u8]| NodeName::from_value(bytes).unwrap();
         for (text, values) in [
             (
                 "smf.lab",
@@ -230,9 +230,9 @@ mod tests {
         ] {
             let name = NodeName::from_text(text).unwrap();
             assert_eq!(name.to_string(), text);
-            for octets in values {
-                let other = value(octets);
-                assert_eq!(other, name, "{} as {}", text, octets.escape_ascii());
+            for bytes in values {
+                let other = value(bytes);
+                assert_eq!(other, name, "{} as {}", text, bytes.escape_ascii());
                 assert_eq!(value(other.value()), other);
             }
         }
@@ -249,7 +249,7 @@ mod tests {
             b"\x02a..b",
             b"\x00\x7f\x00\x00\x02",
         ];
-        let names = values.map(|octets| NodeName::from_value(octets).unwrap());
+        let names = values.map(|bytes| NodeName::from_value(bytes).unwrap());
         for (at, name) in names.iter().enumerate() {
             assert!(!names[..at].contains(name), "{name}");
         }

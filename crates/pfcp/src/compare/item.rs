@@ -167,7 +167,7 @@ impl<'a> Item<'a> {
         let ItemClass { ie, repeated, .. } = self.class;
         out.extend_from_slice(&ie.0.to_be_bytes());
         out.push(u8::from(repeated));
-        put_octets(&self.canonical, out);
+        put_bytes(&self.canonical, out);
     }
 
     /// Returns the index of the element, if it may occur several times or is a further occurrence.
@@ -290,14 +290,14 @@ pub(super) fn put_value(value: Value<'_>, out: &mut Vec<u8>) {
         Value::Ipv4(address) => out.extend_from_slice(&address.octets()),
         Value::Ipv6(address) => out.extend_from_slice(&address.octets()),
         Value::Mac(address) => out.extend_from_slice(&address),
-        Value::Octets(octets) => put_octets(octets, out),
+        Value::Bytes(bytes) => put_bytes(bytes, out),
     }
 }
 
 /// Appends a length and then the bytes, so that they cannot be confused with the bytes that follow.
-pub(super) fn put_octets(octets: &[u8], out: &mut Vec<u8>) {
-    out.extend_from_slice(&(octets.len() as u64).to_be_bytes());
-    out.extend_from_slice(octets);
+pub(super) fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(&(bytes.len() as u64).to_be_bytes());
+    out.extend_from_slice(bytes);
 }
 
 /// A statement of the value of a leaf element: a field, its flags, spare bits, or trailing bytes.
@@ -312,7 +312,7 @@ pub(super) enum StatementValue<'a> {
     Value(IeType, &'static str, FieldKind, Value<'a>),
     /// The flags that are set, for a row that consists of flags.
     Flags(Vec<&'static str>),
-    Octets(Vec<u8>),
+    Bytes(Vec<u8>),
 }
 
 impl PartialEq for StatementValue<'_> {
@@ -320,7 +320,7 @@ impl PartialEq for StatementValue<'_> {
         match (self, other) {
             (Self::Value(.., left), Self::Value(.., right)) => left == right,
             (Self::Flags(left), Self::Flags(right)) => left == right,
-            (Self::Octets(left), Self::Octets(right)) => left == right,
+            (Self::Bytes(left), Self::Bytes(right)) => left == right,
             _ => false,
         }
     }
@@ -331,8 +331,8 @@ impl StatementValue<'_> {
     pub(super) fn put_canonical(&self, out: &mut Vec<u8>) {
         match self {
             Self::Value(.., value) => put_value(*value, out),
-            Self::Flags(flags) => put_octets(flags.join(" ").as_bytes(), out),
-            Self::Octets(octets) => put_octets(octets, out),
+            Self::Flags(flags) => put_bytes(flags.join(" ").as_bytes(), out),
+            Self::Bytes(bytes) => put_bytes(bytes, out),
         }
     }
 
@@ -341,8 +341,8 @@ impl StatementValue<'_> {
             Self::Value(ie, name, kind, value) => text::field_value(*ie, name, *kind, *value),
             Self::Flags(flags) if flags.is_empty() => "none".to_owned(),
             Self::Flags(flags) => flags.join(", "),
-            Self::Octets(octets) if octets.is_empty() => "none".to_owned(),
-            Self::Octets(octets) => text::hex(octets),
+            Self::Bytes(bytes) if bytes.is_empty() => "none".to_owned(),
+            Self::Bytes(bytes) => text::hex(bytes),
         }
     }
 }
@@ -354,10 +354,10 @@ pub(super) fn leaf_statements<'a>(
     part: Part<'a>,
     ignore: &Ignore,
 ) -> Vec<LeafStatement<'a>> {
-    let octets = part.raw();
+    let bytes = part.raw();
     let mut out = Vec::with_capacity(leaf.fields.len());
     let mut flags = Vec::new();
-    for (name, kind, value) in leaf.read(octets) {
+    for (name, kind, value) in leaf.read(bytes) {
         // A flag that only announces the presence of a field is not a field of the row.
         let Some(order) = leaf.fields.iter().position(|field| field.name == name) else {
             continue;
@@ -378,16 +378,16 @@ pub(super) fn leaf_statements<'a>(
         also("", StatementValue::Flags(flags));
     }
     if !ignore.spare() {
-        let mut reencoded = Vec::with_capacity(octets.len());
-        (leaf.reencode)(octets, &mut reencoded);
-        let flip: Vec<u8> = octets.iter().zip(&reencoded).map(|(a, b)| a ^ b).collect();
+        let mut reencoded = Vec::with_capacity(bytes.len());
+        (leaf.reencode)(bytes, &mut reencoded);
+        let flip: Vec<u8> = bytes.iter().zip(&reencoded).map(|(a, b)| a ^ b).collect();
         let used = flip
             .iter()
             .rposition(|bits| *bits != 0)
             .map_or(0, |last| last + 1);
-        also("spare bits", StatementValue::Octets(flip[..used].to_vec()));
-        let tail = octets.get(reencoded.len()..).unwrap_or_default();
-        also("trailing bytes", StatementValue::Octets(tail.to_vec()));
+        also("spare bits", StatementValue::Bytes(flip[..used].to_vec()));
+        let tail = bytes.get(reencoded.len()..).unwrap_or_default();
+        also("trailing bytes", StatementValue::Bytes(tail.to_vec()));
     }
     out
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Ignore;
-use super::item::{StatementValue, leaf_statements, put_octets, put_value, row_of};
+use super::item::{StatementValue, leaf_statements, put_bytes, put_value, row_of};
 use crate::ie::{Descriptor, IeType, describe};
 use crate::text;
 use crate::vendor::{Dictionary, members};
@@ -20,8 +20,8 @@ pub(super) struct VendorStatement {
 
 impl VendorStatement {
     pub(super) fn put_canonical(&self, out: &mut Vec<u8>) {
-        put_octets(self.label.as_bytes(), out);
-        put_octets(&self.exact, out);
+        put_bytes(self.label.as_bytes(), out);
+        put_bytes(&self.exact, out);
     }
 }
 
@@ -82,11 +82,11 @@ impl StatementCollector<'_> {
             let inner = (depth <= DEPTH).then(|| members(part.value(), &mut index));
             return match inner.flatten() {
                 Some(inner) => self.members(inner, at, path, depth),
-                None => self.octets(at, part.raw()),
+                None => self.bytes(at, part.raw()),
             };
         }
         let Some(element) = self.vendors.element(part) else {
-            return self.octets(at, part.raw());
+            return self.bytes(at, part.raw());
         };
         for (field, value) in element.fields() {
             if self.ignore.field(part.ie(), field.name(), field.kind()) {
@@ -101,7 +101,7 @@ impl StatementCollector<'_> {
             });
         }
         if !self.ignore.spare() && !element.tail().is_empty() {
-            self.octets(&within(at, "trailing bytes"), element.tail());
+            self.bytes(&within(at, "trailing bytes"), element.tail());
         }
     }
 
@@ -117,7 +117,7 @@ impl StatementCollector<'_> {
         if let Some(leaf) = row_of(part) {
             for statement in leaf_statements(leaf, part, self.ignore) {
                 let empty =
-                    matches!(&statement.value, StatementValue::Octets(octets) if octets.is_empty());
+                    matches!(&statement.value, StatementValue::Bytes(bytes) if bytes.is_empty());
                 if empty {
                     continue;
                 }
@@ -139,10 +139,10 @@ impl StatementCollector<'_> {
             Some(Descriptor::Group(table)) if depth <= DEPTH => {
                 match index.walk(part.raw(), 0, table) {
                     Ok(inner) => self.members(inner, at, path, depth),
-                    Err(_) => self.octets(at, part.raw()),
+                    Err(_) => self.bytes(at, part.raw()),
                 }
             }
-            _ => self.octets(at, part.raw()),
+            _ => self.bytes(at, part.raw()),
         }
     }
 
@@ -169,11 +169,11 @@ impl StatementCollector<'_> {
         }
     }
 
-    fn octets(&mut self, label: &str, octets: &[u8]) {
+    fn bytes(&mut self, label: &str, bytes: &[u8]) {
         self.out.push(VendorStatement {
             label: within(label, "octets"),
-            text: text::hex(octets),
-            exact: octets.to_vec(),
+            text: text::hex(bytes),
+            exact: bytes.to_vec(),
         });
     }
 }

@@ -27,7 +27,7 @@ impl BodyBuilder {
     /// Panics if the value has more than 65 535 bytes.
     #[must_use]
     pub fn with(mut self, ie: IeType, value: &[u8]) -> Self {
-        let length = u16::try_from(value.len()).expect("an element has at most 65535 octets");
+        let length = u16::try_from(value.len()).expect("an element has at most 65535 bytes");
         self.0.extend_from_slice(&ie.0.to_be_bytes());
         self.0.extend_from_slice(&length.to_be_bytes());
         self.0.extend_from_slice(value);
@@ -61,15 +61,15 @@ impl BodyBuilder {
         }
         if let Some(rule) = &refusal.failed_rule {
             rule.encode_into(&mut body.0)
-                .expect("the name of a rule has a few octets");
+                .expect("the name of a rule has a few bytes");
         }
         body
     }
 
     /// Appends encoded elements.
     #[must_use]
-    pub fn octets(mut self, octets: &[u8]) -> Self {
-        self.0.extend_from_slice(octets);
+    pub fn bytes(mut self, bytes: &[u8]) -> Self {
+        self.0.extend_from_slice(bytes);
         self
     }
 
@@ -85,10 +85,10 @@ impl BodyBuilder {
 /// # Errors
 /// Returns [`ErrorKind::TooLong`] if the body does not fit into a message.
 pub fn message(header: &Header, body: &[u8]) -> Result<Vec<u8>, Error> {
-    let mut octets = Vec::with_capacity(header.octets() + body.len());
-    header.encode(body.len(), &mut octets)?;
-    octets.extend_from_slice(body);
-    Ok(octets)
+    let mut bytes = Vec::with_capacity(header.encoded_len() + body.len());
+    header.encode(body.len(), &mut bytes)?;
+    bytes.extend_from_slice(body);
+    Ok(bytes)
 }
 
 /// Returns the header of the answer to a request: the type of the answer, and the sequence number
@@ -128,7 +128,7 @@ impl<'a> TopLevelElements<'a> {
     /// Returns an error if the elements do not fill the message exactly.
     pub(super) fn of(frame: &Frame<'a>) -> Result<Self, Error> {
         let mut top = Self::default();
-        for tlv in Tlvs::at(frame.body, frame.header.octets()) {
+        for tlv in Tlvs::at(frame.body, frame.header.encoded_len()) {
             let tlv = tlv?;
             let place = match tlv.ie {
                 IeType::NODE_ID => &mut top.node,
@@ -151,10 +151,10 @@ impl<'a> TopLevelElements<'a> {
             .recovery
             .ok_or(ErrorKind::Missing(IeType::RECOVERY_TIME_STAMP))?;
         let have = value.len();
-        let octets = value
+        let bytes = value
             .first_chunk()
             .ok_or(ErrorKind::Length { have, need: 4 })?;
-        Ok(Recovery(u32::from_be_bytes(*octets)))
+        Ok(Recovery(u32::from_be_bytes(*bytes)))
     }
 
     /// Parses the Node ID.
@@ -187,7 +187,7 @@ impl<'a> TopLevelElements<'a> {
         let period = self.period.and_then(|value| value.first());
         wanted
             .is_some_and(|flags| flags & 1 != 0)
-            .then(|| period.and_then(|octet| timer(*octet)))
+            .then(|| period.and_then(|byte| timer(*byte)))
     }
 
     /// Returns the Cause.
@@ -199,8 +199,8 @@ impl<'a> TopLevelElements<'a> {
 }
 
 /// Decodes a Graceful Release Period, TS 29.244 §8.2.78. Returns `None` for an infinite one.
-fn timer(octet: u8) -> Option<Duration> {
-    let unit = match octet >> 5 {
+fn timer(byte: u8) -> Option<Duration> {
+    let unit = match byte >> 5 {
         0 => 2,
         2 => 600,
         3 => 3600,
@@ -209,11 +209,11 @@ fn timer(octet: u8) -> Option<Duration> {
         // Minutes. Values that a later release may define count as minutes, too.
         _ => 60,
     };
-    Some(Duration::from_secs(unit * u64::from(octet & 0x1f)))
+    Some(Duration::from_secs(unit * u64::from(byte & 0x1f)))
 }
 
 /// Encodes a time span in the smallest unit that can express it, rounded up.
-pub(super) fn timer_octet(span: Duration) -> u8 {
+pub(super) fn timer_byte(span: Duration) -> u8 {
     let seconds = span.as_secs() + u64::from(span.subsec_nanos() > 0);
     let units = [(0u8, 2), (1, 60), (2, 600), (3, 3600), (4, 36_000)];
     let fits = |(unit, size): (u8, u64)| {

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use super::answer::{TopLevelElements, cause_of, timer_octet};
+use super::answer::{TopLevelElements, cause_of, timer_byte};
 use super::receive::{Sender, UnanswerableRequest};
 use super::{BodyBuilder, DiscardReason, Endpoint, Event, NodeRequestPurpose, Role};
 use crate::association::{AssociationId, NodeName, Recovery, SetupError, SetupOutcome};
@@ -71,7 +71,7 @@ impl Endpoint {
             .node(&self.config.node)
             .with(IeType::PFCP_ASSOCIATION_RELEASE_REQUEST, &[1]);
         let body = match within {
-            Some(span) => wanted.with(IeType::GRACEFUL_RELEASE_PERIOD, &[timer_octet(span)]),
+            Some(span) => wanted.with(IeType::GRACEFUL_RELEASE_PERIOD, &[timer_byte(span)]),
             None => wanted,
         };
         let update = MessageType::ASSOCIATION_UPDATE_REQUEST;

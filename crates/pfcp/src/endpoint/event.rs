@@ -71,7 +71,7 @@ pub enum Event {
         /// The association that the peer updated.
         association: AssociationId,
         /// The encoded message.
-        octets: Arc<[u8]>,
+        bytes: Arc<[u8]>,
     },
     /// A user plane peer wants its association released, within a time span if it gives one. Call
     /// [`Endpoint::release`] when its sessions have been deleted or moved.
@@ -116,7 +116,7 @@ pub enum Event {
         /// that node. For other requests the session determines the association.
         association: Option<AssociationId>,
         /// The encoded message.
-        octets: Arc<[u8]>,
+        bytes: Arc<[u8]>,
     },
     /// A node-related request that concerns more than its association, to be answered with
     /// [`Endpoint::respond`]. The user plane receives PFD management and session set requests, the
@@ -127,7 +127,7 @@ pub enum Event {
         /// The association of the sender.
         association: AssociationId,
         /// The encoded message.
-        octets: Arc<[u8]>,
+        bytes: Arc<[u8]>,
     },
     /// A peer exceeded its limits. The request is to be refused through [`Endpoint::refuse`], with
     /// Cause 74 (PFCP entity in congestion) and the elements of `overload`.
@@ -135,7 +135,7 @@ pub enum Event {
         /// The identifier of the request, for the answer.
         transaction: TransactionId,
         /// The encoded message.
-        octets: Arc<[u8]>,
+        bytes: Arc<[u8]>,
         /// Overload Control Information, if the peer supports it. Empty otherwise.
         overload: BodyBuilder,
     },
@@ -146,7 +146,7 @@ pub enum Event {
         /// The peer that answered.
         peer: SocketAddr,
         /// The encoded message.
-        octets: Arc<[u8]>,
+        bytes: Arc<[u8]>,
     },
     /// A request of ours was withdrawn, because its association has ended or the peer has restarted
     /// ([`Endpoint::request_about`]).
@@ -155,7 +155,7 @@ pub enum Event {
         request: RequestId,
         /// The bytes of the request, in the same allocation that [`Endpoint::poll_transmit`]
         /// returned. A datagram with them that has not been sent yet must not be sent.
-        octets: Arc<[u8]>,
+        bytes: Arc<[u8]>,
     },
     /// A request of ours was not answered.
     RequestFailed {

@@ -51,8 +51,8 @@ enum NodeRequestOutcome {
 
 impl Endpoint {
     /// Processes a datagram.
-    pub fn handle_datagram(&mut self, now: Instant, peer: SocketAddr, octets: &[u8]) {
-        self.handle_datagram_at(now, peer, None, octets);
+    pub fn handle_datagram(&mut self, now: Instant, peer: SocketAddr, bytes: &[u8]) {
+        self.handle_datagram_at(now, peer, None, bytes);
     }
 
     /// Processes a datagram that arrived at one of several local addresses, which the owner numbers
@@ -62,7 +62,7 @@ impl Endpoint {
         now: Instant,
         peer: SocketAddr,
         local: Option<u16>,
-        octets: &[u8],
+        bytes: &[u8],
     ) {
         let from = Sender { peer, local };
         self.stats.datagrams += 1;
@@ -72,19 +72,19 @@ impl Endpoint {
             });
             return;
         }
-        if octets.len() > self.config.datagram {
+        if bytes.len() > self.config.datagram {
             let limit = self.config.datagram;
-            let have = octets.len();
-            let detail = || format!("{have} octets, at most {limit}");
+            let have = bytes.len();
+            let detail = || format!("{have} bytes, at most {limit}");
             self.discard(now, DiscardReason::Oversized, peer, detail);
             return;
         }
-        for frame in frames(octets) {
+        for frame in frames(bytes) {
             match frame {
                 Ok(frame) => self.receive_frame(now, from, &frame),
                 Err(error) => {
                     if matches!(error.kind(), ErrorKind::Version(_)) {
-                        self.refuse_version(from, &octets[error.offset()..]);
+                        self.refuse_version(from, &bytes[error.offset()..]);
                     }
                     self.discard(now, DiscardReason::Malformed, peer, || error.to_string());
                 }
@@ -111,12 +111,12 @@ impl Endpoint {
 
     /// Answers a message of another version, TS 29.244 §7.4.4.7. The sequence number is taken from
     /// where version 1 has it. A Version Not Supported Response is not answered.
-    fn refuse_version(&mut self, from: Sender, octets: &[u8]) {
-        let Some(&[flags, message_type, ..]) = octets.first_chunk::<2>() else {
+    fn refuse_version(&mut self, from: Sender, bytes: &[u8]) {
+        let Some(&[flags, message_type, ..]) = bytes.first_chunk::<2>() else {
             return;
         };
         let at = if flags & 1 == 0 { 4 } else { 12 };
-        let Some(&[a, b, c]) = octets.get(at..).and_then(|rest| rest.first_chunk()) else {
+        let Some(&[a, b, c]) = bytes.get(at..).and_then(|rest| rest.first_chunk()) else {
             return;
         };
         if message_type == MessageType::VERSION_NOT_SUPPORTED_RESPONSE.0 {
@@ -124,11 +124,11 @@ impl Endpoint {
         }
         let sequence = Sequence::new(u32::from_be_bytes([0, a, b, c]));
         let header = Header::node(MessageType::VERSION_NOT_SUPPORTED_RESPONSE, sequence);
-        if let Ok(octets) = message(&header, &[]) {
+        if let Ok(bytes) = message(&header, &[]) {
             self.transmits.push_back(Transmit {
                 peer: from.peer,
                 local: from.local,
-                octets: octets.into(),
+                bytes: bytes.into(),
             });
         }
     }
@@ -184,12 +184,8 @@ impl Endpoint {
         let message_type = frame.header.message_type;
         let id = match self.answers.admit(now, peer, frame) {
             Admission::New(id) => id,
-            Admission::Retransmitted(octets) => {
-                return self.transmits.push_back(Transmit {
-                    peer,
-                    local,
-                    octets,
-                });
+            Admission::Retransmitted(bytes) => {
+                return self.transmits.push_back(Transmit { peer, local, bytes });
             }
             Admission::Working => return,
             Admission::Full => {
@@ -224,7 +220,7 @@ impl Endpoint {
                 self.events.push_back(Event::NodeRequest {
                     transaction: id,
                     association,
-                    octets: Arc::from(frame.octets),
+                    bytes: Arc::from(frame.bytes),
                 })
             }
             Err(UnanswerableRequest(kind, detail)) => {
@@ -252,13 +248,13 @@ impl Endpoint {
             };
             return self.events.push_back(Event::OverLimit {
                 transaction,
-                octets: Arc::from(frame.octets),
+                bytes: Arc::from(frame.bytes),
                 overload,
             });
         }
         let body = self.refusal(frame.header.message_type, Cause::CONGESTION);
-        if let Ok(octets) = message(&answer_header(&frame.header, None), body.as_slice()) {
-            self.refuse(transaction, octets.into());
+        if let Ok(bytes) = message(&answer_header(&frame.header, None), body.as_slice()) {
+            self.refuse(transaction, bytes.into());
         }
     }
 
@@ -276,7 +272,7 @@ impl Endpoint {
         body: &BodyBuilder,
     ) {
         match message(&answer_header(request, None), body.as_slice()) {
-            Ok(octets) => self.respond(now, id, octets.into()),
+            Ok(bytes) => self.respond(now, id, bytes.into()),
             Err(_) => self.forget(id),
         }
     }
@@ -325,12 +321,12 @@ impl Endpoint {
             self.attribute(transaction, association);
             self.on_peer_alive(now, association);
         }
-        let octets = Arc::from(frame.octets);
+        let bytes = Arc::from(frame.bytes);
         self.events.push_back(Event::SessionRequest {
             transaction,
             peer,
             association,
-            octets,
+            bytes,
         });
     }
 
@@ -439,7 +435,7 @@ impl Endpoint {
         }
         self.events.push_back(Event::AssociationUpdated {
             association: id,
-            octets: Arc::from(frame.octets),
+            bytes: Arc::from(frame.bytes),
         });
     }
 
@@ -470,11 +466,11 @@ impl Endpoint {
             return;
         };
         let Some(purpose) = self.purposes.remove(&request) else {
-            let octets = Arc::from(frame.octets);
+            let bytes = Arc::from(frame.bytes);
             self.events.push_back(Event::Response {
                 request,
                 peer,
-                octets,
+                bytes,
             });
             return;
         };

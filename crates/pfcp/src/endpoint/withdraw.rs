@@ -68,11 +68,11 @@ impl Endpoint {
     /// from [`Endpoint::poll_transmit`] and has not sent. Returns `None` if the request is not
     /// waiting for an answer.
     pub fn withdraw(&mut self, outstanding: OutstandingRequest) -> Option<Arc<[u8]>> {
-        let octets = self.requests.withdraw(outstanding)?;
+        let bytes = self.requests.withdraw(outstanding)?;
         self.purposes.remove(&outstanding.request);
         self.transmits
-            .retain(|transmit| !Arc::ptr_eq(&transmit.octets, &octets));
-        Some(octets)
+            .retain(|transmit| !Arc::ptr_eq(&transmit.bytes, &bytes));
+        Some(bytes)
     }
 
     /// Withdraws the requests about an association that has ended, or whose peer has restarted.
@@ -92,8 +92,8 @@ impl Endpoint {
                 ) if !is_over => {}
                 Some(_) => _ = self.withdraw(outstanding),
                 None => {
-                    if let Some(octets) = self.withdraw(outstanding) {
-                        let event = Event::RequestWithdrawn { request, octets };
+                    if let Some(bytes) = self.withdraw(outstanding) {
+                        let event = Event::RequestWithdrawn { request, bytes };
                         self.events.push_back(event);
                     }
                 }

@@ -235,7 +235,7 @@ record! {
         /// The name as a domain name, encoded as labels.
         fqdn: labels [if (node_id_type.0 == 2)];
         /// The name of another type.
-        other: octets [if (node_id_type.0 > 2)];
+        other: bytes [if (node_id_type.0 > 2)];
     }
 }
 
@@ -307,7 +307,7 @@ record! {
         /// The IPv6 address.
         ipv6: ipv6 [if V6 5/1];
         /// The interface towards the peer.
-        destination_interface: octets16 [if DI 5/3];
+        destination_interface: bytes16 [if DI 5/3];
         /// The network instance of the peer.
         network_instance: text16 [if NI 5/4];
         /// The time at which the peer started.

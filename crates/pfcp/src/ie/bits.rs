@@ -1,7 +1,7 @@
 //! The bits of a head, and the macros behind the fields that depend on them.
 
 /// Returns the first eight bytes of a head, which contain all its fields of several bits.
-#[expect(clippy::cast_possible_truncation, reason = "the first eight octets")]
+#[expect(clippy::cast_possible_truncation, reason = "the first eight bytes")]
 pub(crate) const fn low(head: u128) -> u64 {
     head as u64
 }
@@ -18,7 +18,7 @@ pub(crate) const fn get(head: u64, shift: u8, width: u32) -> u64 {
     if width <= 8 {
         head >> shift & ((1 << width) - 1)
     } else {
-        (head >> shift & ((1 << (width - 8)) - 1)) << 8 | head >> octet_after(shift) & 0xff
+        (head >> shift & ((1 << (width - 8)) - 1)) << 8 | head >> byte_after(shift) & 0xff
     }
 }
 
@@ -42,11 +42,11 @@ pub(crate) const fn put(value: u64, shift: u8, width: u32) -> u64 {
     if width <= 8 {
         (value & ((1 << width) - 1)) << shift
     } else {
-        (value >> 8 & ((1 << (width - 8)) - 1)) << shift | (value & 0xff) << octet_after(shift)
+        (value >> 8 & ((1 << (width - 8)) - 1)) << shift | (value & 0xff) << byte_after(shift)
     }
 }
 
-const fn octet_after(shift: u8) -> u8 {
+const fn byte_after(shift: u8) -> u8 {
     (shift / 8 + 1) * 8
 }
 
@@ -99,38 +99,38 @@ macro_rules! bits_width {
 }
 
 macro_rules! bits_mask {
-    ($width:tt $octet:literal / $bit:literal) => {
+    ($width:tt $byte:literal / $bit:literal) => {
         $crate::ie::bits::mask(
-            $crate::ie::field::shift($octet, $bit),
+            $crate::ie::field::shift($byte, $bit),
             $crate::ie::bits::bits_width!($width),
         )
     };
 }
 
 macro_rules! bits_read {
-    ($head:ident flag $octet:literal / $bit:literal) => {
-        $head >> $crate::ie::field::shift($octet, $bit) & 1 == 1
+    ($head:ident flag $byte:literal / $bit:literal) => {
+        $head >> $crate::ie::field::shift($byte, $bit) & 1 == 1
     };
-    ($head:ident ($code:ident $width:literal) $octet:literal / $bit:literal) => {
-        $code($crate::ie::bits::bits_read!($head $width $octet / $bit))
+    ($head:ident ($code:ident $width:literal) $byte:literal / $bit:literal) => {
+        $code($crate::ie::bits::bits_read!($head $width $byte / $bit))
     };
-    ($head:ident $width:tt $octet:literal / $bit:literal) => {
+    ($head:ident $width:tt $byte:literal / $bit:literal) => {
         $crate::ie::bits::bits_getter!($width)(
             $head,
-            $crate::ie::field::shift($octet, $bit),
+            $crate::ie::field::shift($byte, $bit),
             $width,
         )
     };
 }
 
 macro_rules! bits_write {
-    ($value:expr, ($code:ident $width:literal) $octet:literal / $bit:literal) => {
-        $crate::ie::bits::bits_write!($value.0, $width $octet / $bit)
+    ($value:expr, ($code:ident $width:literal) $byte:literal / $bit:literal) => {
+        $crate::ie::bits::bits_write!($value.0, $width $byte / $bit)
     };
-    ($value:expr, $width:tt $octet:literal / $bit:literal) => {
+    ($value:expr, $width:tt $byte:literal / $bit:literal) => {
         $crate::ie::bits::put(
             u64::from($value),
-            $crate::ie::field::shift($octet, $bit),
+            $crate::ie::field::shift($byte, $bit),
             $crate::ie::bits::bits_width!($width),
         )
     };
@@ -149,9 +149,9 @@ macro_rules! bits_fit {
 }
 
 macro_rules! bits_kind {
-    (($code:ident $width:literal) $octet:literal / $bit:literal) => {
+    (($code:ident $width:literal) $byte:literal / $bit:literal) => {
         $crate::ie::FieldKind::Bits {
-            shift: $crate::ie::field::shift($octet, $bit),
+            shift: $crate::ie::field::shift($byte, $bit),
             width: $width,
             names: Some(|value| {
                 u8::try_from(value)
@@ -160,9 +160,9 @@ macro_rules! bits_kind {
             }),
         }
     };
-    ($width:tt $octet:literal / $bit:literal) => {
+    ($width:tt $byte:literal / $bit:literal) => {
         $crate::ie::FieldKind::Bits {
-            shift: $crate::ie::field::shift($octet, $bit),
+            shift: $crate::ie::field::shift($byte, $bit),
             width: $crate::ie::bits::bits_width!($width),
             names: None,
         }
@@ -170,15 +170,15 @@ macro_rules! bits_kind {
 }
 
 macro_rules! when_mask {
-    ([if $flag:ident $octet:literal / $bit:literal]) => {
-        $crate::ie::bits::bits_mask!(flag $octet / $bit)
+    ([if $flag:ident $byte:literal / $bit:literal]) => {
+        $crate::ie::bits::bits_mask!(flag $byte / $bit)
     };
     ([$($when:tt)*]) => { 0 };
 }
 
 macro_rules! when_write {
-    ($value:expr, [if $flag:ident $octet:literal / $bit:literal]) => {
-        (u64::from($value.is_some()) << $crate::ie::field::shift($octet, $bit))
+    ($value:expr, [if $flag:ident $byte:literal / $bit:literal]) => {
+        (u64::from($value.is_some()) << $crate::ie::field::shift($byte, $bit))
     };
     ($value:expr, [$($when:tt)*]) => {
         0
@@ -188,23 +188,23 @@ macro_rules! when_write {
 macro_rules! when_data {
     ($all:tt) => { $crate::ie::FieldPresence::Always };
     ($all:tt [more]) => { $crate::ie::FieldPresence::IfBytesRemain };
-    ($all:tt [if $flag:ident $octet:literal / $bit:literal]) => {
+    ($all:tt [if $flag:ident $byte:literal / $bit:literal]) => {
         $crate::ie::FieldPresence::Flag {
             name: stringify!($flag),
-            shift: $crate::ie::field::shift($octet, $bit),
+            shift: $crate::ie::field::shift($byte, $bit),
         }
     };
     (
         {
             $($(#[$doc:meta])*
-            $bits:ident: $width:tt $octet:literal / $bit:literal $($bit_since:ident)?;)*
+            $bits:ident: $width:tt $byte:literal / $bit:literal $($bit_since:ident)?;)*
         }
         [if ($when:expr)]
     ) => {
         $crate::ie::FieldPresence::Head {
             holds: |head| {
                 let head = $crate::ie::bits::low(head);
-                $(let $bits = $crate::ie::bits::bits_read!(head $width $octet / $bit);)*
+                $(let $bits = $crate::ie::bits::bits_read!(head $width $byte / $bit);)*
                 let _ = ($($bits,)*);
                 $when
             },

@@ -41,13 +41,13 @@ flags! {
 
 strings! {
     /// The management information of a port, TS 29.244 §8.2.144.
-    PortManagementInformationContainer: octets
+    PortManagementInformationContainer: bytes
         = PORT_MANAGEMENT_INFORMATION_CONTAINER port_management_information;
     /// The management information of a bridge or router, TS 29.244 §8.2.182.
-    UserPlaneNodeManagementInformationContainer: octets
+    UserPlaneNodeManagementInformationContainer: bytes
         = USER_PLANE_NODE_MANAGEMENT_INFORMATION_CONTAINER user_plane_node_management_information;
     /// Information of the talkers and listeners of a transport network, TS 29.244 §8.2.230.
-    TlContainer: octets = TL_CONTAINER tl_container_information;
+    TlContainer: bytes = TL_CONTAINER tl_container_information;
 }
 
 record! {

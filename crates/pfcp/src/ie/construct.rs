@@ -132,9 +132,9 @@ impl PfdContents {
 impl VolumeThreshold {
     /// Creates a threshold for the bytes of both directions together.
     #[must_use]
-    pub fn total(octets: u64) -> Self {
+    pub fn total(bytes: u64) -> Self {
         Self {
-            total_volume: Some(octets),
+            total_volume: Some(bytes),
             ..Self::default()
         }
     }
@@ -143,9 +143,9 @@ impl VolumeThreshold {
 impl VolumeQuota {
     /// Creates a quota for the bytes of both directions together.
     #[must_use]
-    pub fn total(octets: u64) -> Self {
+    pub fn total(bytes: u64) -> Self {
         Self {
-            total_volume: Some(octets),
+            total_volume: Some(bytes),
             ..Self::default()
         }
     }

@@ -62,7 +62,7 @@ flags! {
 
 strings! {
     /// Suggested number of packets to buffer, in one or two bytes, TS 29.244 §8.2.30.
-    DlBufferingSuggestedPacketCount: octets
+    DlBufferingSuggestedPacketCount: bytes
         = DL_BUFFERING_SUGGESTED_PACKET_COUNT packet_count;
     /// The name of rules that are predefined in the UP function, TS 29.244 §8.2.205.
     PredefinedRulesName: text = PREDEFINED_RULES_NAME predefined_rules_name;
@@ -77,9 +77,9 @@ record! {
         /// MAC addresses that were detected.
         mac_addresses: (list mac counted);
         /// The customer VLAN tag. Empty if there is none.
-        c_tag: octets8 [more];
+        c_tag: bytes8 [more];
         /// The service VLAN tag. Empty if there is none.
-        s_tag: octets8 [more];
+        s_tag: bytes8 [more];
     }
 }
 
@@ -89,9 +89,9 @@ record! {
         /// MAC addresses that were removed.
         mac_addresses: (list mac counted);
         /// The customer VLAN tag. Empty if there is none.
-        c_tag: octets8 [more];
+        c_tag: bytes8 [more];
         /// The service VLAN tag. Empty if there is none.
-        s_tag: octets8 [more];
+        s_tag: bytes8 [more];
     }
 }
 
@@ -114,13 +114,13 @@ record! {
         /// The identifier of the trace.
         trace_id: u24;
         /// The events that trigger the trace, as in TS 32.422.
-        triggering_events: octets8;
+        triggering_events: bytes8;
         /// The depth of the trace.
         session_trace_depth: u8;
         /// The interfaces that are traced, as in TS 32.422.
-        list_of_interfaces: octets8;
+        list_of_interfaces: bytes8;
         /// The address of the trace collection entity in four or sixteen bytes.
-        trace_collection_entity: octets8;
+        trace_collection_entity: bytes8;
     }
 }
 
@@ -130,7 +130,7 @@ record! {
         /// The type of the element.
         type_of_the_offending_ie: u16;
         /// The value of the element.
-        value_of_the_offending_ie: octets;
+        value_of_the_offending_ie: bytes;
     }
 }
 

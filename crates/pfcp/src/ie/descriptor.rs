@@ -47,7 +47,7 @@ pub struct Leaf {
 /// conditions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FastCheck {
-    octets: u16,
+    bytes: u16,
     least: u8,
     most: u8,
 }
@@ -56,32 +56,32 @@ impl FastCheck {
     /// Accepts no value. A value cannot have this length, because with its header it would exceed
     /// the longest message.
     pub(crate) const NONE: Self = Self {
-        octets: u16::MAX,
+        bytes: u16::MAX,
         least: 0,
         most: 0,
     };
 
     /// Accepts a group of any length.
     const GROUP: Self = Self {
-        octets: 0,
+        bytes: 0,
         least: 0,
         most: u8::MAX,
     };
 
-    /// Accepts a number of `octets` bytes, of which the lowest `width` bits are used.
-    pub(crate) const fn number((octets, width): (usize, u32)) -> Self {
+    /// Accepts a number of `bytes` bytes, of which the lowest `width` bits are used.
+    pub(crate) const fn number((bytes, width): (usize, u32)) -> Self {
         #[expect(
             clippy::cast_possible_truncation,
-            reason = "a number has 8 octets at most"
+            reason = "a number has 8 bytes at most"
         )]
-        match (octets, width) {
+        match (bytes, width) {
             (1, 0..8) => Self {
-                octets: 1,
+                bytes: 1,
                 least: 0,
                 most: (1 << width) - 1,
             },
-            _ if octets * 8 == width as usize => Self {
-                octets: octets as u16,
+            _ if bytes * 8 == width as usize => Self {
+                bytes: bytes as u16,
                 least: 0,
                 most: u8::MAX,
             },
@@ -99,7 +99,7 @@ impl FastCheck {
             return Self::NONE;
         }
         Self {
-            octets: 1,
+            bytes: 1,
             least: 0,
             most: values[next - 1],
         }
@@ -110,7 +110,7 @@ impl FastCheck {
     pub(crate) const fn flags(least: usize, known: u8) -> Self {
         if least == 1 && known & known.wrapping_add(1) == 0 {
             Self {
-                octets: 1,
+                bytes: 1,
                 least: 0,
                 most: known,
             }
@@ -122,7 +122,7 @@ impl FastCheck {
     /// Restricts the first byte to a range.
     pub(crate) const fn within(self, (least, most): (u8, u8)) -> Self {
         Self {
-            octets: self.octets,
+            bytes: self.bytes,
             least,
             most: if self.most < most { self.most } else { most },
         }
@@ -161,7 +161,7 @@ pub enum FieldKind {
     /// An unsigned big-endian number.
     Number {
         /// Number of bytes on the wire.
-        octets: usize,
+        bytes: usize,
         /// Number of bits in use. The bits above are spare.
         width: u32,
         /// The names of the values.
@@ -170,7 +170,7 @@ pub enum FieldKind {
     /// A signed big-endian number in two's complement.
     Signed {
         /// Number of bytes on the wire.
-        octets: usize,
+        bytes: usize,
     },
     /// Seconds since 1900 in four bytes.
     Time,
@@ -183,7 +183,7 @@ pub enum FieldKind {
     /// Bytes that are preferably text.
     Text(FieldExtent),
     /// Bytes without further structure.
-    Octets(FieldExtent),
+    Bytes(FieldExtent),
     /// A domain name as labels.
     Labels(FieldExtent),
     /// Decimal digits, two per byte and low half first.
@@ -308,7 +308,7 @@ impl MemberEntry {
         };
         #[expect(clippy::cast_possible_truncation, reason = "at most 64 members")]
         Self {
-            head: (member.ie.0 as u32) << 16 | fast_check.octets as u32,
+            head: (member.ie.0 as u32) << 16 | fast_check.bytes as u32,
             least: fast_check.least,
             span: fast_check.most.saturating_sub(fast_check.least),
             key: (slot as u8) << 1 | member.many as u8,

@@ -7,7 +7,7 @@ use crate::error::ErrorKind;
 /// A reader of the value of a leaf, from front to back.
 #[derive(Debug)]
 pub(crate) struct Reader<'a> {
-    octets: &'a [u8],
+    bytes: &'a [u8],
     at: usize,
     /// `true` once bits were read that no field keeps.
     pub(crate) spare: bool,
@@ -15,9 +15,9 @@ pub(crate) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     #[inline]
-    pub(crate) const fn new(octets: &'a [u8]) -> Self {
+    pub(crate) const fn new(bytes: &'a [u8]) -> Self {
         Self {
-            octets,
+            bytes,
             at: 0,
             spare: false,
         }
@@ -25,7 +25,7 @@ impl<'a> Reader<'a> {
 
     #[inline]
     pub(crate) const fn is_empty(&self) -> bool {
-        self.at == self.octets.len()
+        self.at == self.bytes.len()
     }
 
     /// Returns `true` if the fields describe the value completely.
@@ -35,11 +35,11 @@ impl<'a> Reader<'a> {
     }
 
     #[inline]
-    pub(crate) fn take(&mut self, octets: usize) -> Result<&'a [u8], ErrorKind> {
-        let need = self.at + octets;
-        let taken = self.octets.get(self.at..need);
+    pub(crate) fn take(&mut self, bytes: usize) -> Result<&'a [u8], ErrorKind> {
+        let need = self.at + bytes;
+        let taken = self.bytes.get(self.at..need);
         let taken = taken.ok_or(ErrorKind::Length {
-            have: self.octets.len(),
+            have: self.bytes.len(),
             need,
         })?;
         self.at = need;
@@ -56,10 +56,10 @@ impl<'a> Reader<'a> {
     /// Reads a head of `N` bytes, in little-endian order.
     #[inline]
     pub(crate) fn bits<const N: usize>(&mut self) -> Result<u64, ErrorKind> {
-        const { assert!(N <= 8, "a head has 8 octets at most") };
+        const { assert!(N <= 8, "a head has 8 bytes at most") };
         let mut head = [0; 8];
-        for (bits, octet) in head.iter_mut().zip(self.array::<N>()?) {
-            *bits = octet;
+        for (bits, byte) in head.iter_mut().zip(self.array::<N>()?) {
+            *bits = byte;
         }
         Ok(u64::from_le_bytes(head))
     }
@@ -67,15 +67,15 @@ impl<'a> Reader<'a> {
     /// Takes up to `most` bytes, of which `least` must be present.
     #[inline]
     pub(crate) fn flags(&mut self, least: usize, most: usize) -> Result<&'a [u8], ErrorKind> {
-        self.take((self.octets.len() - self.at).min(most).max(least))
+        self.take((self.bytes.len() - self.at).min(most).max(least))
     }
 
     /// Reads a number of up to eight bytes, of which the lowest `width` bits are used.
     #[inline]
-    pub(crate) fn number(&mut self, octets: usize, width: u32) -> Result<u64, ErrorKind> {
+    pub(crate) fn number(&mut self, bytes: usize, width: u32) -> Result<u64, ErrorKind> {
         let mut value = 0;
-        for octet in self.take(octets)? {
-            value = value << 8 | u64::from(*octet);
+        for byte in self.take(bytes)? {
+            value = value << 8 | u64::from(*byte);
         }
         let counted = value & (u64::MAX >> (64 - width));
         self.spare |= counted != value;
@@ -85,10 +85,10 @@ impl<'a> Reader<'a> {
     /// Reads a head of up to `most` bytes in little-endian order, of which `least` must be present.
     #[inline]
     pub(crate) fn head(&mut self, least: usize, most: usize) -> Result<u128, ErrorKind> {
-        let have = (self.octets.len() - self.at).min(most);
+        let have = (self.bytes.len() - self.at).min(most);
         let mut head = [0; 16];
-        let octets = self.take(have.max(least))?;
-        head[..octets.len()].copy_from_slice(octets);
+        let bytes = self.take(have.max(least))?;
+        head[..bytes.len()].copy_from_slice(bytes);
         Ok(u128::from_le_bytes(head))
     }
 
@@ -123,23 +123,23 @@ impl<'a> Reader<'a> {
     /// Reads items preceded by their number. Each item has a length of two bytes.
     pub(crate) fn counted16(&mut self) -> Result<&'a [u8], ErrorKind> {
         let [count] = self.array()?;
-        let (start, mut octets) = (self.at, 0);
+        let (start, mut bytes) = (self.at, 0);
         for _ in 0..count {
-            octets += 2 + self.prefixed16()?.len();
+            bytes += 2 + self.prefixed16()?.len();
         }
-        Ok(&self.octets[start..start + octets])
+        Ok(&self.bytes[start..start + bytes])
     }
 
     #[inline]
     pub(crate) fn rest(&mut self) -> &'a [u8] {
-        let rest = &self.octets[self.at..];
-        self.at = self.octets.len();
+        let rest = &self.bytes[self.at..];
+        self.at = self.bytes.len();
         rest
     }
 
     #[inline]
     pub(crate) fn rest_but_last(&mut self) -> Result<&'a [u8], ErrorKind> {
-        self.take((self.octets.len() - self.at).saturating_sub(1))
+        self.take((self.bytes.len() - self.at).saturating_sub(1))
     }
 
     #[inline]
@@ -155,17 +155,17 @@ impl<'a> Reader<'a> {
 
 /// Appends a number of up to eight bytes.
 #[inline]
-pub(crate) fn put_number(value: u64, octets: usize, out: &mut Vec<u8>) {
-    out.extend_from_slice(&value.to_be_bytes()[8 - octets..]);
+pub(crate) fn put_number(value: u64, bytes: usize, out: &mut Vec<u8>) {
+    out.extend_from_slice(&value.to_be_bytes()[8 - bytes..]);
 }
 
 /// Appends bytes preceded by their length. Returns `false` if they are too long for the length
 /// field, and cuts them.
 #[inline]
-pub(crate) fn put_prefixed(value: &[u8], octets: usize, out: &mut Vec<u8>) -> bool {
-    let most = if octets == 1 { 0xff } else { 0xffff };
+pub(crate) fn put_prefixed(value: &[u8], bytes: usize, out: &mut Vec<u8>) -> bool {
+    let most = if bytes == 1 { 0xff } else { 0xffff };
     let fitting = &value[..value.len().min(most)];
-    put_number(fitting.len() as u64, octets, out);
+    put_number(fitting.len() as u64, bytes, out);
     out.extend_from_slice(fitting);
     fitting.len() == value.len()
 }
@@ -174,7 +174,7 @@ pub(crate) fn put_prefixed(value: &[u8], octets: usize, out: &mut Vec<u8>) -> bo
 #[inline]
 fn address_length(address: &[u8]) -> u8 {
     let version = u8::from(address.len() == 16);
-    version << 6 | u8::try_from(address.len()).map_or(0x3f, |octets| octets & 0x3f)
+    version << 6 | u8::try_from(address.len()).map_or(0x3f, |bytes| bytes & 0x3f)
 }
 
 /// Appends an IP address preceded by its version and length. Returns `false` if it is too long, and
@@ -236,7 +236,7 @@ macro_rules! field_type {
     ((list u16 $($span:tt)*)) => { $crate::ie::List<u16, T> };
     ((list mac $($span:tt)*)) => { $crate::ie::List<[u8; 6], T> };
     ((list text $($span:tt)*)) => { $crate::ie::List<[u8], T> };
-    ((list octets $($span:tt)*)) => { $crate::ie::List<[u8], T> };
+    ((list bytes $($span:tt)*)) => { $crate::ie::List<[u8], T> };
     (($code:ident $kind:ident)) => { $code };
     ($text:ident) => { T };
     ($kind:tt [$($when:tt)*]) => { Option<$crate::ie::field::field_type!($kind)> };
@@ -310,8 +310,8 @@ macro_rules! read_field {
             Some($crate::ie::field::read_field!($r $head $kind))
         }
     };
-    ($r:ident $head:ident $kind:tt [if $flag:ident $octet:literal / $bit:literal]) => {
-        if $head >> $crate::ie::field::shift($octet, $bit) & 1 == 1 {
+    ($r:ident $head:ident $kind:tt [if $flag:ident $byte:literal / $bit:literal]) => {
+        if $head >> $crate::ie::field::shift($byte, $bit) & 1 == 1 {
             Some($crate::ie::field::read_field!($r $head $kind))
         } else {
             None
@@ -334,18 +334,18 @@ macro_rules! read_field {
         $crate::ie::List::read($r.prefixed16()?)?
     };
     ($r:ident $head:ident (list mac counted)) => { $crate::ie::List::read($r.mac_addresses()?)? };
-    ($r:ident $head:ident (list octets counted)) => { $crate::ie::List::read($r.counted16()?)? };
+    ($r:ident $head:ident (list bytes counted)) => { $crate::ie::List::read($r.counted16()?)? };
     ($r:ident $head:ident (list u16 counted $count:ident)) => {
         $crate::ie::List::read($r.take(2 * usize::from($count))?)?
     };
     ($r:ident $head:ident text) => { T::from($r.rest()) };
-    ($r:ident $head:ident octets) => { T::from($r.rest()) };
+    ($r:ident $head:ident bytes) => { T::from($r.rest()) };
     ($r:ident $head:ident labels) => { T::from($r.rest()) };
     ($r:ident $head:ident text_but_last) => { T::from($r.rest_but_last()?) };
     ($r:ident $head:ident text8) => { T::from($r.prefixed8()?) };
     ($r:ident $head:ident text16) => { T::from($r.prefixed16()?) };
-    ($r:ident $head:ident octets8) => { T::from($r.prefixed8()?) };
-    ($r:ident $head:ident octets16) => { T::from($r.prefixed16()?) };
+    ($r:ident $head:ident bytes8) => { T::from($r.prefixed8()?) };
+    ($r:ident $head:ident bytes16) => { T::from($r.prefixed16()?) };
     ($r:ident $head:ident digits8) => { T::from($r.prefixed8()?) };
     ($r:ident $head:ident ($code:ident $kind:ident)) => {
         $code($crate::ie::field::read_field!($r $head $kind))
@@ -371,54 +371,54 @@ macro_rules! read_field {
 /// Encodes a field. Evaluates to `true` if its value fits.
 macro_rules! write_field {
     ($value:expr, $out:ident ipv4) => {
-        $crate::ie::field::put_octets(&$value.octets(), $out)
+        $crate::ie::field::put_bytes(&$value.octets(), $out)
     };
     ($value:expr, $out:ident ipv6) => {
-        $crate::ie::field::put_octets(&$value.octets(), $out)
+        $crate::ie::field::put_bytes(&$value.octets(), $out)
     };
     ($value:expr, $out:ident mac) => {
-        $crate::ie::field::put_octets($value, $out)
+        $crate::ie::field::put_bytes($value, $out)
     };
     ($value:expr, $out:ident fixed6) => {
-        $crate::ie::field::put_octets($value, $out)
+        $crate::ie::field::put_bytes($value, $out)
     };
     ($value:expr, $out:ident fixed16) => {
-        $crate::ie::field::put_octets($value, $out)
+        $crate::ie::field::put_bytes($value, $out)
     };
     ($value:expr, $out:ident address) => {
         $crate::ie::field::put_address($value.as_ref(), $out)
     };
     ($value:expr, $out:ident (list $each:ident length8)) => {
-        $crate::ie::field::put_prefixed($value.as_octets(), 1, $out)
+        $crate::ie::field::put_prefixed($value.as_bytes(), 1, $out)
     };
     ($value:expr, $out:ident (list $each:ident length16)) => {
-        $crate::ie::field::put_prefixed($value.as_octets(), 2, $out)
+        $crate::ie::field::put_prefixed($value.as_bytes(), 2, $out)
     };
     ($value:expr, $out:ident (list mac counted)) => {
-        $crate::ie::field::put_mac_addresses($value.as_octets(), $out)
+        $crate::ie::field::put_mac_addresses($value.as_bytes(), $out)
     };
-    ($value:expr, $out:ident (list octets counted)) => {
-        $crate::ie::field::put_counted16($value.as_octets(), $out)
+    ($value:expr, $out:ident (list bytes counted)) => {
+        $crate::ie::field::put_counted16($value.as_bytes(), $out)
     };
     ($value:expr, $out:ident (list $each:ident $($span:ident)*)) => {
-        $crate::ie::field::put_octets($value.as_octets(), $out)
+        $crate::ie::field::put_bytes($value.as_bytes(), $out)
     };
     ($value:expr, $out:ident text) => {
-        $crate::ie::field::put_octets($value.as_ref(), $out)
+        $crate::ie::field::put_bytes($value.as_ref(), $out)
     };
-    ($value:expr, $out:ident octets) => {
-        $crate::ie::field::put_octets($value.as_ref(), $out)
+    ($value:expr, $out:ident bytes) => {
+        $crate::ie::field::put_bytes($value.as_ref(), $out)
     };
     ($value:expr, $out:ident labels) => {
-        $crate::ie::field::put_octets($value.as_ref(), $out)
+        $crate::ie::field::put_bytes($value.as_ref(), $out)
     };
     ($value:expr, $out:ident text_but_last) => {
-        $crate::ie::field::put_octets($value.as_ref(), $out)
+        $crate::ie::field::put_bytes($value.as_ref(), $out)
     };
     ($value:expr, $out:ident text8) => {
         $crate::ie::field::put_prefixed($value.as_ref(), 1, $out)
     };
-    ($value:expr, $out:ident octets8) => {
+    ($value:expr, $out:ident bytes8) => {
         $crate::ie::field::put_prefixed($value.as_ref(), 1, $out)
     };
     ($value:expr, $out:ident digits8) => {
@@ -427,17 +427,17 @@ macro_rules! write_field {
     ($value:expr, $out:ident text16) => {
         $crate::ie::field::put_prefixed($value.as_ref(), 2, $out)
     };
-    ($value:expr, $out:ident octets16) => {
+    ($value:expr, $out:ident bytes16) => {
         $crate::ie::field::put_prefixed($value.as_ref(), 2, $out)
     };
     ($value:expr, $out:ident ($code:ident $kind:ident)) => {
         $crate::ie::field::write_field!(&$value.0, $out $kind)
     };
     ($value:expr, $out:ident i32) => {
-        $crate::ie::field::put_octets(&$value.to_be_bytes(), $out)
+        $crate::ie::field::put_bytes(&$value.to_be_bytes(), $out)
     };
     ($value:expr, $out:ident i64) => {
-        $crate::ie::field::put_octets(&$value.to_be_bytes(), $out)
+        $crate::ie::field::put_bytes(&$value.to_be_bytes(), $out)
     };
     ($value:expr, $out:ident $kind:ident) => {{
         const SIZE: (usize, u32) = $crate::ie::field::number_size!($kind);
@@ -450,8 +450,8 @@ macro_rules! write_field {
 
 /// Appends bytes, which always fit.
 #[inline]
-pub(crate) fn put_octets(octets: &[u8], out: &mut Vec<u8>) -> bool {
-    out.extend_from_slice(octets);
+pub(crate) fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) -> bool {
+    out.extend_from_slice(bytes);
     true
 }
 
@@ -459,10 +459,10 @@ pub(crate) fn put_octets(octets: &[u8], out: &mut Vec<u8>) -> bool {
 /// condition.
 macro_rules! write_when {
     ($gap:ident, $name:expr, $value:expr, $out:ident (list u16 counted $count:ident)) => {
-        if $value.as_octets().len() != 2 * usize::from($count) {
+        if $value.as_bytes().len() != 2 * usize::from($count) {
             return Err($crate::error::ErrorKind::Contradiction { field: $name });
         }
-        $crate::ie::field::put_octets($value.as_octets(), $out);
+        $crate::ie::field::put_bytes($value.as_bytes(), $out);
     };
     ($gap:ident, $name:expr, $value:expr, $out:ident $kind:tt) => {
         if !$crate::ie::field::write_field!(&$value, $out $kind) {
@@ -519,27 +519,27 @@ macro_rules! field_kind {
     (ipv4) => { $crate::ie::descriptor::FieldKind::Ipv4 };
     (ipv6) => { $crate::ie::descriptor::FieldKind::Ipv6 };
     (mac) => { $crate::ie::descriptor::FieldKind::Mac };
-    (fixed6) => { $crate::ie::field::field_kind!(Octets Fixed 6) };
-    (fixed16) => { $crate::ie::field::field_kind!(Octets Fixed 16) };
-    (address) => { $crate::ie::field::field_kind!(Octets Address) };
+    (fixed6) => { $crate::ie::field::field_kind!(Bytes Fixed 6) };
+    (fixed16) => { $crate::ie::field::field_kind!(Bytes Fixed 16) };
+    (address) => { $crate::ie::field::field_kind!(Bytes Address) };
     ((list $each:ident rest)) => { $crate::ie::field::list_kind!($each, Rest) };
     ((list $each:ident length8)) => { $crate::ie::field::list_kind!($each, Length8) };
     ((list $each:ident length16)) => { $crate::ie::field::list_kind!($each, Length16) };
     ((list mac counted)) => { $crate::ie::field::list_kind!(mac, MacAddresses) };
-    ((list octets counted)) => { $crate::ie::field::list_kind!(octets, CountedItems) };
+    ((list bytes counted)) => { $crate::ie::field::list_kind!(bytes, CountedItems) };
     ((list u16 counted $count:ident)) => { $crate::ie::field::list_kind!(u16, Counted) };
     (text) => { $crate::ie::field::field_kind!(Text Rest) };
-    (octets) => { $crate::ie::field::field_kind!(Octets Rest) };
+    (bytes) => { $crate::ie::field::field_kind!(Bytes Rest) };
     (labels) => { $crate::ie::field::field_kind!(Labels Rest) };
     (text_but_last) => { $crate::ie::field::field_kind!(Text RestButLast) };
     (text8) => { $crate::ie::field::field_kind!(Text Length8) };
     (text16) => { $crate::ie::field::field_kind!(Text Length16) };
-    (octets8) => { $crate::ie::field::field_kind!(Octets Length8) };
-    (octets16) => { $crate::ie::field::field_kind!(Octets Length16) };
+    (bytes8) => { $crate::ie::field::field_kind!(Bytes Length8) };
+    (bytes16) => { $crate::ie::field::field_kind!(Bytes Length16) };
     (digits8) => { $crate::ie::field::field_kind!(Digits Length8) };
-    ($kind:ident Fixed $octets:literal) => {
+    ($kind:ident Fixed $bytes:literal) => {
         $crate::ie::descriptor::FieldKind::$kind(
-            $crate::ie::descriptor::FieldExtent::Fixed($octets),
+            $crate::ie::descriptor::FieldExtent::Fixed($bytes),
         )
     };
     ($kind:ident $span:ident) => {
@@ -556,12 +556,12 @@ macro_rules! field_kind {
             $code(value as $crate::ie::field::field_type!($kind)).name()
         }))
     };
-    (i32) => { $crate::ie::descriptor::FieldKind::Signed { octets: 4 } };
-    (i64) => { $crate::ie::descriptor::FieldKind::Signed { octets: 8 } };
+    (i32) => { $crate::ie::descriptor::FieldKind::Signed { bytes: 4 } };
+    (i64) => { $crate::ie::descriptor::FieldKind::Signed { bytes: 8 } };
     ($kind:ident) => { $crate::ie::field::field_kind!(@ $kind, None) };
     (@ $kind:ident, $names:expr) => {
         $crate::ie::descriptor::FieldKind::Number {
-            octets: $crate::ie::field::number_size!($kind).0,
+            bytes: $crate::ie::field::number_size!($kind).0,
             width: $crate::ie::field::number_size!($kind).1,
             names: $names,
         }
@@ -582,17 +582,17 @@ macro_rules! list_kind {
     (text, $span:ident) => {
         $crate::ie::field::list_kind!(@ $crate::ie::descriptor::ListItemKind::Text, $span)
     };
-    (octets, $span:ident) => {
-        $crate::ie::field::list_kind!(@ $crate::ie::descriptor::ListItemKind::Octets, $span)
+    (bytes, $span:ident) => {
+        $crate::ie::field::list_kind!(@ $crate::ie::descriptor::ListItemKind::Bytes, $span)
     };
     (@ $each:expr, $span:ident) => {
         $crate::ie::descriptor::FieldKind::List($each, $crate::ie::descriptor::FieldExtent::$span)
     };
 }
 
-/// Returns the number of bits below the bit that the specification calls `octet/bit`.
-pub(crate) const fn shift(octet: u8, bit: u8) -> u8 {
-    (octet - 5) * 8 + bit - 1
+/// Returns the number of bits below the bit that the specification calls `byte/bit`.
+pub(crate) const fn shift(byte: u8, bit: u8) -> u8 {
+    (byte - 5) * 8 + bit - 1
 }
 
 pub(crate) use {

@@ -66,10 +66,10 @@ impl Leaf {
     /// Returns the number of bytes of the head to write: at least the mandatory ones and those in
     /// use.
     fn head_len_to_write(&self, head: u128) -> usize {
-        let octets = head.to_le_bytes();
-        let used = octets
+        let bytes = head.to_le_bytes();
+        let used = bytes
             .iter()
-            .rposition(|&octet| octet != 0)
+            .rposition(|&byte| byte != 0)
             .map_or(0, |last| last + 1);
         used.max(self.min.min(self.head))
     }
@@ -78,7 +78,7 @@ impl Leaf {
 /// A value supplied for a field.
 pub(crate) enum FieldInput {
     Number(u64),
-    Octets(Vec<u8>),
+    Bytes(Vec<u8>),
 }
 
 impl FieldInput {
@@ -88,20 +88,20 @@ impl FieldInput {
             (Value::Number(number), FieldKind::Number { width, .. }) => {
                 Self::Number(checked_width(number, width)?)
             }
-            (Value::Signed(number), FieldKind::Signed { octets }) => {
-                Self::Number(checked_signed_width(number, octets)?)
+            (Value::Signed(number), FieldKind::Signed { bytes }) => {
+                Self::Number(checked_signed_width(number, bytes)?)
             }
             (Value::Time(seconds), FieldKind::Time) => Self::Number(seconds.into()),
-            (Value::Ipv4(address), FieldKind::Ipv4) => Self::Octets(address.octets().to_vec()),
-            (Value::Ipv6(address), FieldKind::Ipv6) => Self::Octets(address.octets().to_vec()),
-            (Value::Mac(address), FieldKind::Mac) => Self::Octets(address.to_vec()),
+            (Value::Ipv4(address), FieldKind::Ipv4) => Self::Bytes(address.octets().to_vec()),
+            (Value::Ipv6(address), FieldKind::Ipv6) => Self::Bytes(address.octets().to_vec()),
+            (Value::Mac(address), FieldKind::Mac) => Self::Bytes(address.to_vec()),
             (
-                Value::Octets(octets),
+                Value::Bytes(bytes),
                 FieldKind::Text(_)
-                | FieldKind::Octets(_)
+                | FieldKind::Bytes(_)
                 | FieldKind::Labels(_)
                 | FieldKind::Digits(_),
-            ) => Self::Octets(octets.to_vec()),
+            ) => Self::Bytes(bytes.to_vec()),
             _ => return None,
         })
     }
@@ -109,30 +109,30 @@ impl FieldInput {
     /// Appends the value. Returns `None` if the field, or the head before it, cannot hold it.
     pub(crate) fn put(self, kind: FieldKind, head: u128, out: &mut Vec<u8>) -> Option<()> {
         match (self, kind) {
-            (Self::Number(number), FieldKind::Number { octets, width, .. }) => {
-                put_number(number & (u64::MAX >> (64 - width)), octets, out);
+            (Self::Number(number), FieldKind::Number { bytes, width, .. }) => {
+                put_number(number & (u64::MAX >> (64 - width)), bytes, out);
             }
-            (Self::Number(number), FieldKind::Signed { octets }) => put_number(number, octets, out),
+            (Self::Number(number), FieldKind::Signed { bytes }) => put_number(number, bytes, out),
             (Self::Number(number), FieldKind::Time) => put_number(number, 4, out),
-            (Self::Octets(octets), FieldKind::Ipv4) if octets.len() == 4 => out.extend(octets),
-            (Self::Octets(octets), FieldKind::Ipv6) if octets.len() == 16 => out.extend(octets),
-            (Self::Octets(octets), FieldKind::Mac) if octets.len() == 6 => out.extend(octets),
+            (Self::Bytes(bytes), FieldKind::Ipv4) if bytes.len() == 4 => out.extend(bytes),
+            (Self::Bytes(bytes), FieldKind::Ipv6) if bytes.len() == 16 => out.extend(bytes),
+            (Self::Bytes(bytes), FieldKind::Mac) if bytes.len() == 6 => out.extend(bytes),
             (
-                Self::Octets(octets),
+                Self::Bytes(bytes),
                 FieldKind::Text(span)
-                | FieldKind::Octets(span)
+                | FieldKind::Bytes(span)
                 | FieldKind::Labels(span)
                 | FieldKind::Digits(span)
                 | FieldKind::List(_, span),
             ) => match span {
-                FieldExtent::Rest | FieldExtent::RestButLast => out.extend(octets),
-                FieldExtent::Length8 => put_prefixed(&octets, 1, out).then_some(())?,
-                FieldExtent::Length16 => put_prefixed(&octets, 2, out).then_some(())?,
-                FieldExtent::Fixed(need) if octets.len() == usize::from(need) => out.extend(octets),
-                FieldExtent::Address => put_address(&octets, out).then_some(())?,
-                FieldExtent::MacAddresses => put_mac_addresses(&octets, out).then_some(())?,
-                FieldExtent::CountedItems => put_counted16(&octets, out).then_some(())?,
-                FieldExtent::Counted if octets.len() == counted(head) => out.extend(octets),
+                FieldExtent::Rest | FieldExtent::RestButLast => out.extend(bytes),
+                FieldExtent::Length8 => put_prefixed(&bytes, 1, out).then_some(())?,
+                FieldExtent::Length16 => put_prefixed(&bytes, 2, out).then_some(())?,
+                FieldExtent::Fixed(need) if bytes.len() == usize::from(need) => out.extend(bytes),
+                FieldExtent::Address => put_address(&bytes, out).then_some(())?,
+                FieldExtent::MacAddresses => put_mac_addresses(&bytes, out).then_some(())?,
+                FieldExtent::CountedItems => put_counted16(&bytes, out).then_some(())?,
+                FieldExtent::Counted if bytes.len() == counted(head) => out.extend(bytes),
                 FieldExtent::Fixed(_) | FieldExtent::Counted => return None,
             },
             _ => return None,
@@ -146,16 +146,16 @@ pub(crate) fn checked_width(number: u64, width: u32) -> Option<u64> {
     (u64::BITS - number.leading_zeros() <= width).then_some(number)
 }
 
-/// Returns the two's complement of the number if it fits into `octets` bytes.
-pub(crate) fn checked_signed_width(number: i64, octets: usize) -> Option<u64> {
+/// Returns the two's complement of the number if it fits into `bytes` bytes.
+pub(crate) fn checked_signed_width(number: i64, bytes: usize) -> Option<u64> {
     // The bits above the field repeat the sign.
-    let above = u32::try_from(8 * octets).ok()?.saturating_sub(1).min(63);
+    let above = u32::try_from(8 * bytes).ok()?.saturating_sub(1).min(63);
     matches!(number >> above, 0 | -1).then_some(number.cast_unsigned())
 }
 
 /// Returns the encoded bytes of a text.
 #[cfg(feature = "serde")]
-pub(crate) fn octets_of(kind: FieldKind, text: &str) -> Option<Vec<u8>> {
+pub(crate) fn bytes_of(kind: FieldKind, text: &str) -> Option<Vec<u8>> {
     match kind {
         FieldKind::Text(_) => Some(text.as_bytes().to_vec()),
         FieldKind::Labels(_) => Some(name::to_labels(text)),

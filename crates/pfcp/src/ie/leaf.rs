@@ -197,7 +197,7 @@ macro_rules! number_leaf {
             $crate::ie::IeType::$ie,
             |part| part
                 .array::<{ $crate::ie::field::number_size!($kind).0 }>()
-                .and_then(|octets| $name::read(&mut $crate::ie::field::Reader::new(&octets))),
+                .and_then(|bytes| $name::read(&mut $crate::ie::field::Reader::new(&bytes))),
             {
                 #[inline]
                 fn fill(
@@ -205,11 +205,11 @@ macro_rules! number_leaf {
                     tree: &$crate::wire::Tree<'_>,
                     node: $crate::wire::IndexNode,
                 ) -> Result<(), $crate::error::Error> {
-                    const OCTETS: usize = $crate::ie::field::number_size!($kind).0;
+                    const BYTES: usize = $crate::ie::field::number_size!($kind).0;
                     *self = tree
-                        .array::<OCTETS>(node)
-                        .and_then(|octets| {
-                            $name::read(&mut $crate::ie::field::Reader::new(&octets))
+                        .array::<BYTES>(node)
+                        .and_then(|bytes| {
+                            $name::read(&mut $crate::ie::field::Reader::new(&bytes))
                         })
                         .map_err(|kind| $crate::error::Error::new(node.start(), kind))?;
                     Ok(())
@@ -260,7 +260,7 @@ macro_rules! strings {
 
             /// Returns the bytes.
             #[must_use]
-            pub fn as_octets(&self) -> &[u8] {
+            pub fn as_bytes(&self) -> &[u8] {
                 self.0.as_ref()
             }
 
@@ -273,13 +273,13 @@ macro_rules! strings {
 
         impl From<&str> for $name {
             fn from(text: &str) -> Self {
-                Self($crate::ie::leaf::octets_of!($kind text))
+                Self($crate::ie::leaf::bytes_of!($kind text))
             }
         }
 
         impl From<Vec<u8>> for $name {
-            fn from(octets: Vec<u8>) -> Self {
-                Self(octets.into())
+            fn from(bytes: Vec<u8>) -> Self {
+                Self(bytes.into())
             }
         }
 
@@ -298,8 +298,8 @@ macro_rules! strings {
                     since: $crate::ie::IeType::$ie.since(),
                     values: None,
                 }],
-                check: $crate::ie::check::are_octets,
-                reencode: $crate::ie::check::reencode_octets,
+                check: $crate::ie::check::are_bytes,
+                reencode: $crate::ie::check::reencode_bytes,
                 fast_check: $crate::ie::descriptor::FastCheck::NONE,
             },
             $crate::ie::IeType::$ie
@@ -309,7 +309,7 @@ macro_rules! strings {
 }
 
 /// The encoded bytes of a text. A domain name is encoded as labels.
-macro_rules! octets_of {
+macro_rules! bytes_of {
     (labels $text:ident) => {
         $crate::ie::name::to_labels($text).into()
     };
@@ -318,12 +318,12 @@ macro_rules! octets_of {
     };
 }
 
-/// Defines rows of flags: `Type: uN, least..most = NUMBER { NAME octet/bit; }`.
+/// Defines rows of flags: `Type: uN, least..most = NUMBER { NAME byte/bit; }`.
 ///
 /// Bytes after the first `least` may be missing, and are written if one of their flags is set.
 macro_rules! flags {
     ($($(#[$doc:meta])* $name:ident: $repr:ident, $least:literal..$most:literal = $ie:ident {
-        $($flag:ident $octet:literal / $bit:literal $($since:ident)?;)*
+        $($flag:ident $byte:literal / $bit:literal $($since:ident)?;)*
     })*) => { $(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Ord, Hash)]
@@ -334,8 +334,8 @@ macro_rules! flags {
         impl $name {
             $(
                 #[doc = concat!(
-                    "Flag ", stringify!($flag), ", octet ", $octet, " bit ", $bit, ".")]
-                pub const $flag: Self = Self(1 << $crate::ie::field::shift($octet, $bit));
+                    "Flag ", stringify!($flag), ", octet ", $byte, " bit ", $bit, ".")]
+                pub const $flag: Self = Self(1 << $crate::ie::field::shift($byte, $bit));
             )*
 
             /// The value in which no flag is set.
@@ -372,8 +372,8 @@ macro_rules! flags {
                 reader: &mut $crate::ie::field::Reader<'_>,
             ) -> Result<Self, $crate::error::ErrorKind> {
                 let mut head: $repr = 0;
-                for (place, octet) in reader.flags($least, $most)?.iter().enumerate() {
-                    head |= <$repr>::from(*octet) << (8 * place);
+                for (place, byte) in reader.flags($least, $most)?.iter().enumerate() {
+                    head |= <$repr>::from(*byte) << (8 * place);
                 }
                 let known = head & Self::KNOWN;
                 reader.spare |= known != head;
@@ -410,7 +410,7 @@ macro_rules! flags {
                 fields: &[$($crate::ie::Field {
                     name: stringify!($flag),
                     kind: $crate::ie::FieldKind::Bits {
-                        shift: $crate::ie::field::shift($octet, $bit),
+                        shift: $crate::ie::field::shift($byte, $bit),
                         width: 1,
                         names: None,
                     },
@@ -435,8 +435,8 @@ macro_rules! flags {
 
 /// Defines a row of a head with bits, and of fields that depend on them.
 ///
-/// `Type = NUMBER, head OCTETS { bit: kind octet/bit; } { field: kind [condition]; }`. A condition
-/// is `[if NAME octet/bit]` (a flag that only announces the field), `[if (expression)]` (over the
+/// `Type = NUMBER, head OCTETS { bit: kind byte/bit; } { field: kind [condition]; }`. A condition
+/// is `[if NAME byte/bit]` (a flag that only announces the field), `[if (expression)]` (over the
 /// bits in the first braces) or `[more]` (bytes are left). With `T` after the name, the type is
 /// generic over the storage of its bytes.
 macro_rules! record {
@@ -467,7 +467,7 @@ macro_rules! record_traits {
         $name:ident
         {
             $($(#[$bit_doc:meta])*
-            $bits:ident: $width:tt $octet:literal / $bit:literal $($bit_since:ident)?;)*
+            $bits:ident: $width:tt $byte:literal / $bit:literal $($bit_since:ident)?;)*
         }
         { $($(#[$field_doc:meta])* $field:ident: $kind:tt $([$($when:tt)*])? $($since:ident)?;)* }
     ) => {
@@ -503,7 +503,7 @@ macro_rules! record_row {
         = $ie:ident, head $head:literal
         {
             $($(#[$bit_doc:meta])*
-            $bits:ident: $width:tt $octet:literal / $bit:literal $($bit_since:ident)?;)*
+            $bits:ident: $width:tt $byte:literal / $bit:literal $($bit_since:ident)?;)*
         }
         $all:tt
         { $($(#[$field_doc:meta])* $field:ident: $kind:tt $([$($when:tt)*])? $($since:ident)?;)* }
@@ -516,7 +516,7 @@ macro_rules! record_row {
 
         impl $($any)* $name $($any)* {
             const KNOWN: u64 = 0
-                $(| $crate::ie::bits::bits_mask!($width $octet / $bit))*
+                $(| $crate::ie::bits::bits_mask!($width $byte / $bit))*
                 $($(| $crate::ie::bits::when_mask!([$($when)*]))?)*;
 
             #[inline]
@@ -525,7 +525,7 @@ macro_rules! record_row {
             ) -> Result<Self, $crate::error::ErrorKind> $($from)* {
                 let head = reader.bits::<$head>()?;
                 reader.spare |= head & !Self::KNOWN != 0;
-                $(let $bits = $crate::ie::bits::bits_read!(head $width $octet / $bit);)*
+                $(let $bits = $crate::ie::bits::bits_read!(head $width $byte / $bit);)*
                 $(let $field = $crate::ie::field::read_field!(reader head $kind $([$($when)*])?);)*
                 Ok(Self { $($bits,)* $($field,)* })
             }
@@ -536,7 +536,7 @@ macro_rules! record_row {
                     return Err($crate::error::ErrorKind::Range { field: stringify!($bits) });
                 })*
                 let head = 0u64
-                    $(| $crate::ie::bits::bits_write!(self.$bits, $width $octet / $bit))*
+                    $(| $crate::ie::bits::bits_write!(self.$bits, $width $byte / $bit))*
                     $($(| $crate::ie::bits::when_write!(self.$field, [$($when)*]))?)*;
                 out.extend_from_slice(&head.to_le_bytes()[..$head]);
                 $(let $bits = self.$bits;)*
@@ -569,7 +569,7 @@ macro_rules! record_row {
                 fields: &[
                     $($crate::ie::Field {
                         name: stringify!($bits),
-                        kind: $crate::ie::bits::bits_kind!($width $octet / $bit),
+                        kind: $crate::ie::bits::bits_kind!($width $byte / $bit),
                         when: $crate::ie::FieldPresence::Always,
                         since: $crate::ie::release::since!($ie $($bit_since)?),
                         values: $crate::ie::release::values_since!($width),
@@ -594,6 +594,6 @@ macro_rules! record_row {
 }
 
 pub(crate) use {
-    codes, flags, leaf_checks, leaf_display, leaf_ie, number_leaf, numbers, octets_of, record,
+    bytes_of, codes, flags, leaf_checks, leaf_display, leaf_ie, number_leaf, numbers, record,
     record_row, record_traits, strings,
 };

@@ -18,7 +18,7 @@ use crate::error::ErrorKind;
 /// assert_eq!(contents.additional_url.map(|urls| urls.iter().count()), Some(2));
 /// ```
 pub struct List<E: ?Sized, T = Box<[u8]>> {
-    octets: T,
+    bytes: T,
     each: PhantomData<fn(&E)>,
 }
 
@@ -31,7 +31,7 @@ pub trait ListItem {
     ///
     /// # Errors
     /// Returns the number of bytes that the item needs.
-    fn first(octets: &[u8]) -> Result<(Self::Value<'_>, &[u8]), usize>;
+    fn first(bytes: &[u8]) -> Result<(Self::Value<'_>, &[u8]), usize>;
 }
 
 /// The item type of a [list](crate::ie::descriptor::FieldKind::List), as data.
@@ -45,14 +45,14 @@ pub enum ListItemKind {
     /// Texts, each after a length of two bytes.
     Text,
     /// Bytes, each item after a length of two bytes.
-    Octets,
+    Bytes,
 }
 
 impl ListItem for u8 {
     type Value<'a> = Self;
 
-    fn first(octets: &[u8]) -> Result<(Self, &[u8]), usize> {
-        octets
+    fn first(bytes: &[u8]) -> Result<(Self, &[u8]), usize> {
+        bytes
             .split_first()
             .map_or(Err(1), |(one, rest)| Ok((*one, rest)))
     }
@@ -61,8 +61,8 @@ impl ListItem for u8 {
 impl ListItem for u16 {
     type Value<'a> = Self;
 
-    fn first(octets: &[u8]) -> Result<(Self, &[u8]), usize> {
-        let (number, rest) = octets.split_first_chunk().ok_or(2usize)?;
+    fn first(bytes: &[u8]) -> Result<(Self, &[u8]), usize> {
+        let (number, rest) = bytes.split_first_chunk().ok_or(2usize)?;
         Ok((Self::from_be_bytes(*number), rest))
     }
 }
@@ -70,8 +70,8 @@ impl ListItem for u16 {
 impl ListItem for [u8; 6] {
     type Value<'a> = Self;
 
-    fn first(octets: &[u8]) -> Result<(Self, &[u8]), usize> {
-        let (address, rest) = octets.split_first_chunk().ok_or(6usize)?;
+    fn first(bytes: &[u8]) -> Result<(Self, &[u8]), usize> {
+        let (address, rest) = bytes.split_first_chunk().ok_or(6usize)?;
         Ok((*address, rest))
     }
 }
@@ -80,8 +80,8 @@ impl ListItem for [u8; 6] {
 impl ListItem for [u8] {
     type Value<'a> = &'a [u8];
 
-    fn first(octets: &[u8]) -> Result<(&[u8], &[u8]), usize> {
-        let (length, rest) = u16::first(octets)?;
+    fn first(bytes: &[u8]) -> Result<(&[u8], &[u8]), usize> {
+        let (length, rest) = u16::first(bytes)?;
         let length = usize::from(length);
         rest.split_at_checked(length).ok_or(2 + length)
     }
@@ -90,30 +90,30 @@ impl ListItem for [u8] {
 impl<E: ListItem + ?Sized, T> List<E, T> {
     /// Decodes bytes, which must consist of complete items.
     #[inline]
-    pub(crate) fn read<'a>(octets: &'a [u8]) -> Result<Self, ErrorKind>
+    pub(crate) fn read<'a>(bytes: &'a [u8]) -> Result<Self, ErrorKind>
     where
         T: From<&'a [u8]>,
     {
-        let mut rest = octets;
+        let mut rest = bytes;
         while !rest.is_empty() {
             let have = rest.len();
             (_, rest) = E::first(rest).map_err(|need| ErrorKind::Length { have, need })?;
         }
-        Ok(Self::of(T::from(octets)))
+        Ok(Self::of(T::from(bytes)))
     }
 }
 
 impl<E: ?Sized, T> List<E, T> {
-    const fn of(octets: T) -> Self {
+    const fn of(bytes: T) -> Self {
         let each = PhantomData;
-        Self { octets, each }
+        Self { bytes, each }
     }
 }
 
 impl<E: ListItem + ?Sized, T: AsRef<[u8]>> List<E, T> {
     /// Returns an iterator over the items.
     pub fn iter(&self) -> impl Iterator<Item = E::Value<'_>> {
-        let mut rest = self.octets.as_ref();
+        let mut rest = self.bytes.as_ref();
         std::iter::from_fn(move || {
             let (one, after) = E::first(rest).ok()?;
             rest = after;
@@ -123,8 +123,8 @@ impl<E: ListItem + ?Sized, T: AsRef<[u8]>> List<E, T> {
 
     /// Returns the bytes in wire format, without the length or count before them.
     #[must_use]
-    pub fn as_octets(&self) -> &[u8] {
-        self.octets.as_ref()
+    pub fn as_bytes(&self) -> &[u8] {
+        self.bytes.as_ref()
     }
 }
 
@@ -150,14 +150,14 @@ impl FromIterator<[u8; 6]> for List<[u8; 6]> {
 /// fails.
 impl<A: AsRef<[u8]>> FromIterator<A> for List<[u8]> {
     fn from_iter<I: IntoIterator<Item = A>>(texts: I) -> Self {
-        let mut octets = Vec::new();
+        let mut bytes = Vec::new();
         for text in texts {
             let text = text.as_ref();
             let length = u16::try_from(text.len()).unwrap_or(u16::MAX);
-            octets.extend_from_slice(&length.to_be_bytes());
-            octets.extend_from_slice(text);
+            bytes.extend_from_slice(&length.to_be_bytes());
+            bytes.extend_from_slice(text);
         }
-        Self::of(octets.into())
+        Self::of(bytes.into())
     }
 }
 
@@ -169,13 +169,13 @@ impl<E: ?Sized, T: Default> Default for List<E, T> {
 
 impl<E: ?Sized, T: Clone> Clone for List<E, T> {
     fn clone(&self) -> Self {
-        Self::of(self.octets.clone())
+        Self::of(self.bytes.clone())
     }
 }
 
 impl<E: ?Sized, T: PartialEq> PartialEq for List<E, T> {
     fn eq(&self, other: &Self) -> bool {
-        self.octets == other.octets
+        self.bytes == other.bytes
     }
 }
 
@@ -183,6 +183,6 @@ impl<E: ?Sized, T: Eq> Eq for List<E, T> {}
 
 impl<E: ?Sized, T: Debug> Debug for List<E, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("List").field(&self.octets).finish()
+        f.debug_tuple("List").field(&self.bytes).finish()
     }
 }

@@ -79,7 +79,7 @@ strings! {
     /// The identifier that relates a report to its subscription, TS 29.244 §8.2.203.
     NotificationCorrelationId: text = NOTIFICATION_CORRELATION_ID notification_correlation_id;
     /// The metadata for a service function, sent along with packets, TS 29.244 §8.2.219.
-    Metadata: octets = METADATA metadata;
+    Metadata: bytes = METADATA metadata;
     /// The name of a method of header detection, TS 29.244 §8.2.251.
     HeaderDetectionReference: text = HEADER_DETECTION_REFERENCE header_detection_reference;
     /// Supporting information for header detection, TS 29.244 §8.2.252.

@@ -266,7 +266,7 @@ record! {
         /// The identifier of a multi-access rule.
         mar_id: u16 [if (rule_id_type.0 == 5)];
         /// The identifier of a rule of another type.
-        other: octets [if (rule_id_type.0 > 6)];
+        other: bytes [if (rule_id_type.0 > 6)];
     }
 }
 

@@ -149,7 +149,7 @@ codes! {
 
 strings! {
     /// The HMAC key of STAMP, TS 29.244 §8.2.274.
-    HmacKeyStamp: octets = HMAC_KEY_STAMP hmac_key;
+    HmacKeyStamp: bytes = HMAC_KEY_STAMP hmac_key;
 }
 
 super::open::open_enum! {
@@ -325,8 +325,8 @@ record! {
     /// The key ID and shared secret of OWAMP or TWAMP, TS 29.244 §8.2.276.
     KeyIdAndSharedSecret T = KEY_ID_AND_SHARED_SECRET, head 0 {} {
         /// The identifier of the key.
-        key_id: octets8;
+        key_id: bytes8;
         /// The shared secret.
-        shared_secret: octets8;
+        shared_secret: bytes8;
     }
 }

@@ -164,8 +164,8 @@ impl Residue {
     }
 
     fn apply(&self, out: &mut Writer<'_>, start: usize) {
-        for (octet, bits) in out.out[start + 4..].iter_mut().zip(&self.flip) {
-            *octet ^= bits;
+        for (byte, bits) in out.out[start + 4..].iter_mut().zip(&self.flip) {
+            *byte ^= bits;
         }
         if !self.tail.is_empty() {
             let ie = IeType(u16::from_be_bytes([out.out[start], out.out[start + 1]]));

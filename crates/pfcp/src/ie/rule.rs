@@ -213,7 +213,7 @@ record! {
         /// The identifier by which another filter refers to this bidirectional filter.
         sdf_filter_id: u32 [if BID 5/5];
         /// Identifications of multiplexed media, each encoded as the clause specifies.
-        multiplexed_media: (list octets counted) [if SMMII 5/6] R19;
+        multiplexed_media: (list bytes counted) [if SMMII 5/6] R19;
     }
 }
 
@@ -362,7 +362,7 @@ record! {
         /// A domain name or a pattern of one.
         domain_name: text16 [if DN 5/3];
         /// Custom content of the operator.
-        custom_pfd_content: octets16 [if CP 5/4];
+        custom_pfd_content: bytes16 [if CP 5/4];
         /// The protocol in which the domain name is matched.
         domain_name_protocol: text16 [if DNP 5/5];
         /// Additional flow descriptions.

@@ -22,22 +22,22 @@ flags! {
 
 strings! {
     /// The address of the L2TP network server (LNS) in four or sixteen bytes, TS 29.244 §8.2.188.
-    LnsAddress: octets = LNS_ADDRESS lns_address;
+    LnsAddress: bytes = LNS_ADDRESS lns_address;
     /// The calling number, TS 29.244 §8.2.190.
     CallingNumber: text = CALLING_NUMBER calling_number;
     /// The called number, TS 29.244 §8.2.191.
     CalledNumber: text = CALLED_NUMBER called_number;
     /// The password of a tunnel, TS 29.244 §8.2.212.
-    TunnelPassword: octets = TUNNEL_PASSWORD tunnel_password;
+    TunnelPassword: bytes = TUNNEL_PASSWORD tunnel_password;
 }
 
 impl<T: AsRef<[u8]>> LnsAddress<T> {
     /// Returns the IP address, if the bytes have the length of one.
     #[must_use]
     pub fn address(&self) -> Option<IpAddr> {
-        let octets = self.0.as_ref();
-        let ipv4 = <[u8; 4]>::try_from(octets).map(Ipv4Addr::from);
-        let ipv6 = <[u8; 16]>::try_from(octets).map(Ipv6Addr::from);
+        let bytes = self.0.as_ref();
+        let ipv4 = <[u8; 4]>::try_from(bytes).map(Ipv4Addr::from);
+        let ipv6 = <[u8; 16]>::try_from(bytes).map(Ipv6Addr::from);
         ipv4.map(IpAddr::V4).or_else(|_| ipv6.map(IpAddr::V6)).ok()
     }
 }
@@ -60,9 +60,9 @@ record! {
         /// The authentication name.
         proxy_authen_name: text8 [if PAN 7/1];
         /// The authentication challenge.
-        proxy_authen_challenge: octets8 [if PAC 7/2];
+        proxy_authen_challenge: bytes8 [if PAC 7/2];
         /// The authentication response.
-        proxy_authen_response: octets8 [if PAR 7/3];
+        proxy_authen_response: bytes8 [if PAR 7/3];
         /// The authentication identifier.
         proxy_authen_id: u8 [if PAI 7/4];
     }

@@ -27,15 +27,15 @@ pub enum Value<'a> {
     /// A MAC address.
     Mac([u8; 6]),
     /// Bytes, to be interpreted according to the [`FieldKind`].
-    Octets(&'a [u8]),
+    Bytes(&'a [u8]),
 }
 
 impl Leaf {
     /// Returns an iterator over the fields of a checked value: name, kind, value. A flag that only
     /// announces a field comes before that field.
     #[must_use]
-    pub fn read<'a>(&'static self, octets: &'a [u8]) -> Values<'a> {
-        let mut reader = Reader::new(octets);
+    pub fn read<'a>(&'static self, bytes: &'a [u8]) -> Values<'a> {
+        let mut reader = Reader::new(bytes);
         let head = reader.head(0, self.head).unwrap_or(0);
         Values {
             fields: self.fields,
@@ -85,22 +85,22 @@ impl FieldKind {
     pub(crate) fn read<'a>(self, reader: &mut Reader<'a>, head: u128) -> Option<Value<'a>> {
         Some(match self {
             Self::Bits { .. } => return None,
-            Self::Number { octets, width, .. } => Value::Number(reader.number(octets, width).ok()?),
-            Self::Signed { octets } => Value::Signed(signed(reader.take(octets).ok()?)),
+            Self::Number { bytes, width, .. } => Value::Number(reader.number(bytes, width).ok()?),
+            Self::Signed { bytes } => Value::Signed(signed(reader.take(bytes).ok()?)),
             Self::Time => Value::Time(u32::from_be_bytes(reader.array().ok()?)),
             Self::Ipv4 => Value::Ipv4(reader.ipv4().ok()?),
             Self::Ipv6 => Value::Ipv6(reader.ipv6().ok()?),
             Self::Mac => Value::Mac(reader.array().ok()?),
             Self::Text(span)
-            | Self::Octets(span)
+            | Self::Bytes(span)
             | Self::Labels(span)
             | Self::Digits(span)
-            | Self::List(_, span) => Value::Octets(match span {
+            | Self::List(_, span) => Value::Bytes(match span {
                 FieldExtent::Rest => reader.rest(),
                 FieldExtent::RestButLast => reader.rest_but_last().ok()?,
                 FieldExtent::Length8 => reader.prefixed8().ok()?,
                 FieldExtent::Length16 => reader.prefixed16().ok()?,
-                FieldExtent::Fixed(octets) => reader.take(usize::from(octets)).ok()?,
+                FieldExtent::Fixed(bytes) => reader.take(usize::from(bytes)).ok()?,
                 FieldExtent::Address => reader.address().ok()?,
                 FieldExtent::MacAddresses => reader.mac_addresses().ok()?,
                 FieldExtent::CountedItems => reader.counted16().ok()?,
@@ -115,34 +115,34 @@ impl ListItemKind {
     #[must_use]
     pub const fn kind(self) -> FieldKind {
         match self {
-            #[expect(clippy::cast_possible_truncation, reason = "one or two octets")]
-            Self::Number(octets) => FieldKind::Number {
-                octets,
-                width: 8 * octets as u32,
+            #[expect(clippy::cast_possible_truncation, reason = "one or two bytes")]
+            Self::Number(bytes) => FieldKind::Number {
+                bytes,
+                width: 8 * bytes as u32,
                 names: None,
             },
             Self::Mac => FieldKind::Mac,
             Self::Text => FieldKind::Text(FieldExtent::Length16),
-            Self::Octets => FieldKind::Octets(FieldExtent::Length16),
+            Self::Bytes => FieldKind::Bytes(FieldExtent::Length16),
         }
     }
 
     /// Returns an iterator over the items of an encoded list.
-    pub fn values(self, octets: &[u8]) -> impl Iterator<Item = Value<'_>> {
-        let mut reader = Reader::new(octets);
+    pub fn values(self, bytes: &[u8]) -> impl Iterator<Item = Value<'_>> {
+        let mut reader = Reader::new(bytes);
         iter::from_fn(move || (!reader.is_empty()).then(|| self.kind().read(&mut reader, 0))?)
     }
 }
 
 /// Decodes a number in two's complement, whose first bit is its sign.
-fn signed(octets: &[u8]) -> i64 {
-    let sign = match octets.first() {
+fn signed(bytes: &[u8]) -> i64 {
+    let sign = match bytes.first() {
         Some(first) if first & 0x80 != 0 => -1,
         _ => 0,
     };
-    octets
+    bytes
         .iter()
-        .fold(sign, |number, octet| number << 8 | i64::from(*octet))
+        .fold(sign, |number, byte| number << 8 | i64::from(*byte))
 }
 
 /// Returns the length in bytes of a list whose count is in the head: [`FieldExtent::Counted`].
@@ -176,11 +176,11 @@ impl<'a> Iterator for Values<'a> {
 }
 
 /// Returns the bytes as text, if encoding the text gives the same bytes.
-pub(crate) fn text_of(kind: FieldKind, octets: &[u8]) -> Option<String> {
+pub(crate) fn text_of(kind: FieldKind, bytes: &[u8]) -> Option<String> {
     match kind {
-        FieldKind::Text(_) => std::str::from_utf8(octets).ok().map(str::to_owned),
-        FieldKind::Labels(_) => name::from_labels(octets),
-        FieldKind::Digits(_) => name::from_digits(octets),
+        FieldKind::Text(_) => std::str::from_utf8(bytes).ok().map(str::to_owned),
+        FieldKind::Labels(_) => name::from_labels(bytes),
+        FieldKind::Digits(_) => name::from_digits(bytes),
         _ => None,
     }
 }

@@ -12,9 +12,9 @@ use crate::wire::{Frame, Header, Index, Part};
 /// use strowger_pfcp::message::BodyView;
 /// use strowger_pfcp::{Index, MessageView};
 ///
-/// let octets = [0x20, 1, 0, 12, 0, 0, 1, 0, 0, 96, 0, 4, 0xe8, 0x1f, 0xe7, 0xb4];
+/// let bytes = [0x20, 1, 0, 12, 0, 0, 1, 0, 0, 96, 0, 4, 0xe8, 0x1f, 0xe7, 0xb4];
 /// let mut index = Index::new();
-/// let view = MessageView::decode(&octets, &mut index)?;
+/// let view = MessageView::decode(&bytes, &mut index)?;
 /// let BodyView::HeartbeatRequest(heartbeat) = view.body() else { unreachable!() };
 /// assert_eq!(heartbeat.recovery_time_stamp().map(|time| time.0), Some(0xe81f_e7b4));
 /// # Ok::<(), strowger_pfcp::Error>(())
@@ -27,14 +27,14 @@ pub struct MessageView<'a> {
 }
 
 impl<'a> MessageView<'a> {
-    /// Decodes `octets`, which must hold exactly one message.
+    /// Decodes `bytes`, which must hold exactly one message.
     ///
     /// # Errors
     /// Returns an error if the bytes are not one well-formed message. Missing mandatory elements
     /// are reported by validation instead.
     #[inline]
-    pub fn decode(octets: &'a [u8], index: &'a mut Index) -> Result<Self, Error> {
-        Self::of(&Frame::decode(octets)?, index)
+    pub fn decode(bytes: &'a [u8], index: &'a mut Index) -> Result<Self, Error> {
+        Self::of(&Frame::decode(bytes)?, index)
     }
 
     /// Decodes a message of a datagram. Offsets in errors count from the start of the message.
@@ -50,10 +50,10 @@ impl<'a> MessageView<'a> {
         }
         let table = table(message_type);
         let mut valid_on = index
-            .check(frame.octets, header.octets(), table)
+            .check(frame.bytes, header.encoded_len(), table)
             .map_err(|error| error.in_message(message_type))?;
         valid_on = valid_on.and(message_type.interfaces_of(table, Release::R19));
-        let root = index.root(frame.octets, table);
+        let root = index.root(frame.bytes, table);
         validate::of_message(root, message_type, |_, _| valid_on = Interfaces::NONE);
         Ok(Self {
             header,

@@ -309,7 +309,7 @@ fn put_created(out: &mut Vec<u8>, id: RuleId, allocated: &[u8]) -> Result<(), Re
         _ => IeType::CREATED_TRAFFIC_ENDPOINT,
     };
     let mut value = Vec::with_capacity(allocated.len() + 8);
-    put(&mut value, id.kind.id(), &id.octets())?;
+    put(&mut value, id.kind.id(), &id.bytes())?;
     value.extend_from_slice(allocated);
     put(out, ie, &value)
 }

@@ -23,7 +23,7 @@ impl<'a> RuleSetDraft<'a> {
     pub(super) fn of(rules: &'a RuleSet) -> Self {
         let session = rules
             .session_elements()
-            .map(|tlv| (tlv.ie, raw(&rules.octets, &tlv)))
+            .map(|tlv| (tlv.ie, raw(&rules.bytes, &tlv)))
             .collect();
         Self {
             session,
@@ -117,19 +117,19 @@ impl<'a> RuleSetDraft<'a> {
 
     /// Encodes the rule set.
     pub(super) fn finish(&self) -> Result<RuleSet, Refusal> {
-        let session: usize = self.session.iter().map(|(_, octets)| octets.len()).sum();
+        let session: usize = self.session.iter().map(|(_, bytes)| bytes.len()).sum();
         let rules: usize = self.rules.values().map(|value| 4 + value.len()).sum();
         let too_much = || Refusal::new(Cause::NO_RESOURCES_AVAILABLE);
         let length = u32::try_from(session + rules).map_err(|_| too_much())?;
-        let mut octets = Vec::with_capacity(length as usize);
+        let mut bytes = Vec::with_capacity(length as usize);
         for (_, element) in &self.session {
-            octets.extend_from_slice(element);
+            bytes.extend_from_slice(element);
         }
         for (id, value) in &self.rules {
-            put(&mut octets, id.kind.create(), value).map_err(|refusal| refusal.rule(*id))?;
+            put(&mut bytes, id.kind.create(), value).map_err(|refusal| refusal.rule(*id))?;
         }
         Ok(RuleSet {
-            octets: octets.into(),
+            bytes: bytes.into(),
         })
     }
 }
@@ -147,9 +147,9 @@ const TRANSIENT: [IeType; 9] = [
     IeType::ACCESS_AVAILABILITY_INFORMATION,
 ];
 
-/// Returns the bytes of a complete element. `octets` are the bytes that it was found in.
-pub(super) fn raw<'a>(octets: &'a [u8], tlv: &Tlv<'_>) -> &'a [u8] {
-    &octets[tlv.offset..tlv.value_offset() + tlv.value.len()]
+/// Returns the bytes of a complete element. `bytes` are the bytes that it was found in.
+pub(super) fn raw<'a>(bytes: &'a [u8], tlv: &Tlv<'_>) -> &'a [u8] {
+    &bytes[tlv.offset..tlv.value_offset() + tlv.value.len()]
 }
 
 /// Appends an element, if its length fits the length field.

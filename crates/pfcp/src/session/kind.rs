@@ -42,7 +42,7 @@ struct RuleElements {
     update: IeType,
     remove: IeType,
     id: IeType,
-    id_octets: usize,
+    id_bytes: usize,
 }
 
 const fn row(
@@ -50,7 +50,7 @@ const fn row(
     name: &'static str,
     [create, update, remove]: [IeType; 3],
     id: IeType,
-    id_octets: usize,
+    id_bytes: usize,
 ) -> RuleElements {
     RuleElements {
         kind,
@@ -59,7 +59,7 @@ const fn row(
         update,
         remove,
         id,
-        id_octets,
+        id_bytes,
     }
 }
 
@@ -180,18 +180,14 @@ impl RuleKind {
         }
     }
 
-    pub(crate) const fn id_octets(self) -> usize {
-        self.row().id_octets
+    pub(crate) const fn id_bytes(self) -> usize {
+        self.row().id_bytes
     }
 
     /// Parses the value of a rule identifier. Returns `None` if it is too short.
     pub(crate) fn read_id(self, value: &[u8]) -> Option<u32> {
-        let value = value.get(..self.id_octets())?;
-        Some(
-            value
-                .iter()
-                .fold(0, |id, octet| id << 8 | u32::from(*octet)),
-        )
+        let value = value.get(..self.id_bytes())?;
+        Some(value.iter().fold(0, |id, byte| id << 8 | u32::from(*byte)))
     }
 
     /// Finds the identifier in the value of a rule's element.
@@ -243,8 +239,8 @@ pub struct RuleId {
 
 impl RuleId {
     /// Returns the number in the length of its element.
-    pub(crate) fn octets(self) -> Vec<u8> {
-        self.id.to_be_bytes()[4 - self.kind.id_octets()..].to_vec()
+    pub(crate) fn bytes(self) -> Vec<u8> {
+        self.id.to_be_bytes()[4 - self.kind.id_bytes()..].to_vec()
     }
 
     /// Returns the identifier of the rule for an answer, TS 29.244 §8.2.80, or `None` for a traffic
@@ -261,7 +257,7 @@ impl RuleId {
             RuleKind::Srr => RuleType::SRR,
             RuleKind::TrafficEndpoint => return None,
         };
-        FailedRuleId::decode(&[vec![kind.0], self.octets()].concat()).ok()
+        FailedRuleId::decode(&[vec![kind.0], self.bytes()].concat()).ok()
     }
 }
 

@@ -66,9 +66,9 @@ pub(super) fn merged(kind: RuleKind, rule: &[u8], update: &[u8]) -> Result<Vec<u
 
 type ByType<'a> = BTreeMap<IeType, Vec<Tlv<'a>>>;
 
-fn by_type(octets: &[u8], as_type: impl Fn(IeType) -> IeType) -> Result<ByType<'_>, Refusal> {
+fn by_type(bytes: &[u8], as_type: impl Fn(IeType) -> IeType) -> Result<ByType<'_>, Refusal> {
     let mut found = ByType::new();
-    for tlv in Tlvs::new(octets) {
+    for tlv in Tlvs::new(bytes) {
         // The only pass that reports errors. Later ones see the same bytes, and may ignore the
         // rest.
         let tlv = tlv.map_err(|error| Refusal::of(&error, &[]))?;

@@ -95,12 +95,12 @@ impl RuleSetDraft<'_> {
 }
 
 /// Checks that a group has the members that are mandatory on every interface.
-pub(super) fn check_present(octets: &[u8], group: &Group) -> Result<(), Refusal> {
+pub(super) fn check_present(bytes: &[u8], group: &Group) -> Result<(), Refusal> {
     let required = |member: &&Member| {
         member.presence == Presence::Mandatory && member.on.contains(Interfaces::ALL)
     };
     let mut missing: Vec<&Member> = group.members.iter().filter(required).collect();
-    for tlv in Tlvs::new(octets).map_while(Result::ok) {
+    for tlv in Tlvs::new(bytes).map_while(Result::ok) {
         missing.retain(|member| member.ie != tlv.ie);
     }
     match missing.first() {
@@ -110,6 +110,6 @@ pub(super) fn check_present(octets: &[u8], group: &Group) -> Result<(), Refusal>
 }
 
 /// Returns `true` if the bytes are a sequence of complete elements.
-pub(super) fn is_well_formed(octets: &[u8]) -> bool {
-    Tlvs::new(octets).all(|tlv| tlv.is_ok())
+pub(super) fn is_well_formed(bytes: &[u8]) -> bool {
+    Tlvs::new(bytes).all(|tlv| tlv.is_ok())
 }

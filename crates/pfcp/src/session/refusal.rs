@@ -49,8 +49,8 @@ impl Refusal {
 
 impl Refusal {
     /// Returns the refusal for bytes that cannot be decoded.
-    pub(crate) fn of(error: &Error, octets: &[u8]) -> Self {
-        Rejection::of(error, octets).map_or(Self::new(Cause::INVALID_LENGTH), Self::from)
+    pub(crate) fn of(error: &Error, bytes: &[u8]) -> Self {
+        Rejection::of(error, bytes).map_or(Self::new(Cause::INVALID_LENGTH), Self::from)
     }
 }
 

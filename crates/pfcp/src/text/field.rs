@@ -106,34 +106,34 @@ impl Display for FieldText<'_> {
             Value::Mac([a, b, c, d, e, g]) => {
                 write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
             }
-            Value::Octets(octets) => self.octets(f, octets),
+            Value::Bytes(bytes) => self.bytes(f, bytes),
         }
     }
 }
 
 impl FieldText<'_> {
-    fn octets(&self, f: &mut fmt::Formatter<'_>, octets: &[u8]) -> fmt::Result {
+    fn bytes(&self, f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
         if let FieldKind::List(each, _) = self.kind {
-            return self.list(f, each, octets);
+            return self.list(f, each, bytes);
         }
-        match text_of(self.kind, octets) {
+        match text_of(self.kind, bytes) {
             // Many peers encode network names as labels, which are not readable as text.
             Some(text) if text.starts_with(|first: char| first.is_ascii_control()) => {
-                match name::from_labels(octets) {
+                match name::from_labels(bytes) {
                     Some(name) => write!(f, "{} (as labels)", name.escape_debug()),
                     None => write!(f, "{}", text.escape_debug()),
                 }
             }
             Some(text) => write!(f, "{}", text.escape_debug()),
-            None => Hex(octets).fmt(f),
+            None => Hex(bytes).fmt(f),
         }
     }
 
-    fn list(&self, f: &mut fmt::Formatter<'_>, each: ListItemKind, octets: &[u8]) -> fmt::Result {
+    fn list(&self, f: &mut fmt::Formatter<'_>, each: ListItemKind, bytes: &[u8]) -> fmt::Result {
         // Quotes, because a text may contain commas.
         let quote = if each == ListItemKind::Text { "\"" } else { "" };
         f.write_str("[")?;
-        for (place, value) in each.values(octets).enumerate() {
+        for (place, value) in each.values(bytes).enumerate() {
             f.write_str(if place == 0 { "" } else { ", " })?;
             let item = FieldText {
                 kind: each.kind(),
@@ -146,16 +146,16 @@ impl FieldText<'_> {
     }
 
     fn number(&self, f: &mut fmt::Formatter<'_>, number: u64) -> fmt::Result {
-        let (names, octets) = match self.kind {
+        let (names, bytes) = match self.kind {
             FieldKind::Bits { names, .. } => (names, 1),
-            FieldKind::Number { names, octets, .. } => (names, octets),
+            FieldKind::Number { names, bytes, .. } => (names, bytes),
             _ => (None, 8),
         };
         if let Some(name) = names.and_then(|names| names(number)) {
             return write!(f, "{name} ({number})");
         }
         if is_hexadecimal(self.name) {
-            return write!(f, "0x{number:0width$x}", width = 2 * octets);
+            return write!(f, "0x{number:0width$x}", width = 2 * bytes);
         }
         number.fmt(f)?;
         match unit(self.ie, self.name) {
@@ -224,7 +224,7 @@ fn unit(ie: IeType, name: &str) -> Unit {
             | "minimum_wait_time",
         ) => Unit::Of("s"),
         (_, "total_volume" | "uplink_volume" | "downlink_volume" | "dl_data_packets_size") => {
-            Unit::Of("octets")
+            Unit::Of("bytes")
         }
         _ => Unit::None,
     }
@@ -236,6 +236,6 @@ pub(super) struct Hex<'a>(pub(super) &'a [u8]);
 impl Display for Hex<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("0x")?;
-        self.0.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }

@@ -113,15 +113,15 @@ pub(crate) fn field_text(part: Part<'_>, field: &VendorField, value: Value<'_>) 
 /// element.
 fn group(
     f: &mut fmt::Formatter<'_>,
-    octets: &[u8],
+    bytes: &[u8],
     depth: usize,
     vendors: &Dictionary,
 ) -> fmt::Result {
     let mut index = Index::new();
-    let whole = (depth <= DEPTH + 1).then(|| members(octets, &mut index));
+    let whole = (depth <= DEPTH + 1).then(|| members(bytes, &mut index));
     let Some(whole) = whole.flatten() else {
         f.write_str(if depth == 0 { "" } else { ": " })?;
-        return raw(f, octets);
+        return raw(f, bytes);
     };
     for (place, part) in whole.parts().enumerate() {
         if depth > 0 || place > 0 {

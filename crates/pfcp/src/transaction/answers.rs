@@ -40,7 +40,7 @@ pub struct ResponseCacheLimits {
     /// Maximum number of requests, answered or being processed.
     pub entries: usize,
     /// Maximum number of bytes of the kept answers.
-    pub octets: usize,
+    pub bytes: usize,
     /// Number of times that the processing of a request may be abandoned before the request counts
     /// as failed.
     pub attempts: u32,
@@ -52,7 +52,7 @@ impl Default for ResponseCacheLimits {
         Self {
             hold: Duration::from_secs(9),
             entries: 65_536,
-            octets: 64 << 20,
+            bytes: 64 << 20,
             attempts: 3,
         }
     }
@@ -127,7 +127,7 @@ pub struct ResponseCache {
     working: FxHashMap<TransactionId, ResponseKey>,
     /// Entries that may be dropped and the time of their expiry, in order of that time.
     expiring: VecDeque<(Instant, ResponseKey, TransactionId)>,
-    octets: usize,
+    bytes: usize,
     repeated: u64,
     evicted: u64,
 }
@@ -143,7 +143,7 @@ impl ResponseCache {
             entries: FxHashMap::default(),
             working: FxHashMap::default(),
             expiring: VecDeque::new(),
-            octets: 0,
+            bytes: 0,
             repeated: 0,
             evicted: 0,
         }
@@ -163,8 +163,8 @@ impl ResponseCache {
                     AnswerState::Working if !seeded(Bug::WorkedOnTwice) => {
                         return Admission::Working;
                     }
-                    AnswerState::Answered(octets) => {
-                        return Admission::Retransmitted(Arc::clone(octets));
+                    AnswerState::Answered(bytes) => {
+                        return Admission::Retransmitted(Arc::clone(bytes));
                     }
                     AnswerState::Abandoned if full => return Admission::Full,
                     AnswerState::Abandoned | AnswerState::Working => {}
@@ -198,12 +198,12 @@ impl ResponseCache {
         &mut self,
         now: Instant,
         id: TransactionId,
-        octets: Arc<[u8]>,
+        bytes: Arc<[u8]>,
     ) -> Option<SocketAddr> {
         let key = self.working.remove(&id)?;
         let entry = self.entries.get_mut(&key)?;
-        self.octets += octets.len();
-        entry.state = AnswerState::Answered(octets);
+        self.bytes += bytes.len();
+        entry.state = AnswerState::Answered(bytes);
         let hold = match seeded(Bug::AnswerForgotten) {
             true => Duration::ZERO,
             false => self.limits.hold,
@@ -231,7 +231,7 @@ impl ResponseCache {
         if seeded(Bug::AnswersOutliveRestart) {
             return Vec::new();
         }
-        let (working, octets) = (&mut self.working, &mut self.octets);
+        let (working, bytes) = (&mut self.working, &mut self.bytes);
         let mut unfinished = Vec::new();
         self.entries.retain(|key, entry| {
             if !entry.origin.is_some_and(|origin| is_over(key, origin)) {
@@ -242,7 +242,7 @@ impl ResponseCache {
                     working.remove(&entry.id);
                     unfinished.push((entry.id, *key));
                 }
-                AnswerState::Answered(answer) => *octets -= answer.len(),
+                AnswerState::Answered(answer) => *bytes -= answer.len(),
                 AnswerState::Abandoned => {}
             }
             false
@@ -263,23 +263,23 @@ impl ResponseCache {
         now: Instant,
         left: Duration,
         (key, origin): (ResponseKey, Option<RequestOrigin>),
-        octets: Arc<[u8]>,
+        bytes: Arc<[u8]>,
     ) {
         let id = TransactionId(self.next_id);
         self.next_id += 1;
-        self.octets += octets.len();
+        self.bytes += bytes.len();
         let entry = AnswerEntry {
             id,
             header: Header::node(key.message_type, key.sequence),
             origin,
             abandoned: 0,
-            state: AnswerState::Answered(octets),
+            state: AnswerState::Answered(bytes),
         };
         // An earlier answer was for the same bytes before a restart of the peer.
         if let Some(before) = self.entries.insert(key, entry)
-            && let AnswerState::Answered(octets) = before.state
+            && let AnswerState::Answered(bytes) = before.state
         {
-            self.octets -= octets.len();
+            self.bytes -= bytes.len();
         }
         let until = now + left.min(self.limits.hold);
         self.expiring.push_back((until, key, id));
@@ -332,7 +332,7 @@ impl ResponseCache {
 
     fn evict_to_limits(&mut self) {
         let over = |answers: &Self| {
-            answers.entries.len() > answers.limits.entries || answers.octets > answers.limits.octets
+            answers.entries.len() > answers.limits.entries || answers.bytes > answers.limits.bytes
         };
         while over(self) && !self.expiring.is_empty() {
             self.evicted += u64::from(self.forget_oldest());
@@ -350,8 +350,8 @@ impl ResponseCache {
         if entry.get().id != id || matches!(entry.get().state, AnswerState::Working) {
             return false;
         }
-        if let AnswerState::Answered(octets) = entry.remove().state {
-            self.octets -= octets.len();
+        if let AnswerState::Answered(bytes) = entry.remove().state {
+            self.bytes -= bytes.len();
         }
         true
     }
@@ -376,8 +376,8 @@ impl ResponseCache {
 
     /// Returns the number of bytes of the kept answers.
     #[must_use]
-    pub fn octets(&self) -> usize {
-        self.octets
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Returns the number of requests that were repetitions.
@@ -399,7 +399,7 @@ impl ResponseKey {
     pub fn of(peer: SocketAddr, frame: &Frame<'_>, seed: u64) -> Self {
         let mut digest = DefaultHasher::new();
         seed.hash(&mut digest);
-        frame.octets.hash(&mut digest);
+        frame.bytes.hash(&mut digest);
         Self {
             peer,
             sequence: frame.header.sequence,

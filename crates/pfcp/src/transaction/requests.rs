@@ -61,7 +61,7 @@ pub enum TimerAction {
         /// Address and port to send to.
         peer: SocketAddr,
         /// The same bytes as before.
-        octets: Arc<[u8]>,
+        bytes: Arc<[u8]>,
     },
     /// The request was sent as often as allowed, and has been dropped.
     Failed {
@@ -102,7 +102,7 @@ struct PendingRequest {
     /// Our SEID of the session that the request is about, if the answer has to carry it.
     local_seid: Option<Seid>,
     /// The encoded request, or `None` once it is withdrawn.
-    octets: Option<Arc<[u8]>>,
+    bytes: Option<Arc<[u8]>>,
     sent: u32,
 }
 
@@ -170,7 +170,7 @@ impl Requests {
         (peer, sequence): (SocketAddr, Sequence),
         about: Option<AssociationId>,
         answer: MessageType,
-        octets: Arc<[u8]>,
+        bytes: Arc<[u8]>,
     ) -> RequestId {
         let request = RequestId(self.next_id);
         self.next_id += 1;
@@ -182,7 +182,7 @@ impl Requests {
                 about,
                 answer,
                 local_seid: None,
-                octets: Some(octets),
+                bytes: Some(bytes),
                 sent: 1,
             },
         );
@@ -208,7 +208,7 @@ impl Requests {
     pub fn local_seid(&self, peer: SocketAddr, sequence: Sequence) -> Option<Seid> {
         let waiting = self.waiting.get(&(peer, sequence));
         waiting
-            .filter(|waiting| waiting.octets.is_some())?
+            .filter(|waiting| waiting.bytes.is_some())?
             .local_seid
     }
 
@@ -225,7 +225,7 @@ impl Requests {
         let fits = |waiting: &PendingRequest| {
             let is_of_it = waiting.answer == answer;
             let is_any = answer == MessageType::VERSION_NOT_SUPPORTED_RESPONSE;
-            waiting.octets.is_some() && (is_of_it || is_any)
+            waiting.bytes.is_some() && (is_of_it || is_any)
         };
         if !self.waiting.get(&(peer, sequence)).is_some_and(fits) {
             self.unmatched += 1;
@@ -243,16 +243,16 @@ impl Requests {
         let key = (outstanding.peer, outstanding.sequence);
         let waiting = self.waiting.get_mut(&key);
         let waiting = waiting.filter(|waiting| waiting.request == outstanding.request)?;
-        let octets = waiting.octets.take();
-        self.withdrawn += usize::from(octets.is_some());
-        octets
+        let bytes = waiting.bytes.take();
+        self.withdrawn += usize::from(bytes.is_some());
+        bytes
     }
 
     /// Returns `true` if the sequence number is that of a withdrawn request.
     #[must_use]
     pub fn is_withdrawn(&self, peer: SocketAddr, sequence: Sequence) -> bool {
         let waiting = self.waiting.get(&(peer, sequence));
-        waiting.is_some_and(|waiting| waiting.octets.is_none())
+        waiting.is_some_and(|waiting| waiting.bytes.is_none())
     }
 
     /// Returns the waiting requests about an association, oldest first.
@@ -261,7 +261,7 @@ impl Requests {
         let of_it = self
             .waiting
             .iter()
-            .filter(|(_, waiting)| waiting.about == Some(association) && waiting.octets.is_some());
+            .filter(|(_, waiting)| waiting.about == Some(association) && waiting.bytes.is_some());
         let mut found: Vec<_> = of_it
             .map(|(&(peer, sequence), waiting)| OutstandingRequest {
                 request: waiting.request,
@@ -298,7 +298,7 @@ impl Requests {
             if waiting.request != request {
                 continue;
             }
-            let Some(octets) = waiting.octets.clone() else {
+            let Some(bytes) = waiting.bytes.clone() else {
                 self.waiting.remove(&key);
                 self.withdrawn -= 1;
                 continue;
@@ -319,7 +319,7 @@ impl Requests {
             return Some(TimerAction::Retransmit {
                 request,
                 peer: key.0,
-                octets,
+                bytes,
             });
         }
         None

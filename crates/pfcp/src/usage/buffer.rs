@@ -269,7 +269,7 @@ impl Buffers {
         }
         let count = update.dl_buffering_suggested_packet_count.as_ref();
         // The value has one or two bytes.
-        let number = |octets: &[u8]| octets.iter().fold(0, |sum, one| sum << 8 | u64::from(*one));
+        let number = |bytes: &[u8]| bytes.iter().fold(0, |sum, one| sum << 8 | u64::from(*one));
         let suggested = update.suggested_buffering_packets_count;
         let packets = count.map(|count| number(&count.0));
         instructions.packets = packets

@@ -95,10 +95,10 @@ impl ReportQueue {
     pub(super) fn push(&mut self, report: &UsageReportRequest) {
         // Encoded at once: the bytes are sent unchanged, perhaps several times, and take less
         // memory than the fields. 96 bytes hold a report of volume and time.
-        let mut octets = Vec::with_capacity(96);
+        let mut bytes = Vec::with_capacity(96);
         // A report is far below 65535 bytes, because the number of event times is limited.
-        if report.encode_into(&mut octets).is_ok() {
-            self.reports.push_back(octets.into());
+        if report.encode_into(&mut bytes).is_ok() {
+            self.reports.push_back(bytes.into());
         }
     }
 
@@ -312,13 +312,13 @@ impl ReportQueue {
         let unsent = self.reports.split_off(kept.min(self.reports.len()));
         let refused = std::mem::take(&mut self.refused);
         let all = refused.iter().chain(&unsent);
-        all.filter_map(|octets| typed(octets)).collect()
+        all.filter_map(|bytes| typed(bytes)).collect()
     }
 }
 
 /// Decodes a complete element.
-fn typed(octets: &[u8]) -> Option<UsageReportRequest> {
-    UsageReportRequest::decode(octets.get(4..)?).ok()
+fn typed(bytes: &[u8]) -> Option<UsageReportRequest> {
+    UsageReportRequest::decode(bytes.get(4..)?).ok()
 }
 
 /// Copies a report to an element of another type: each message has a type of its own.
@@ -413,18 +413,18 @@ pub(super) fn requests(reports: &[UsageReportRequest], room: usize) -> Vec<Vec<u
     let mut bodies = Vec::new();
     let mut body = Vec::new();
     for report in reports {
-        let mut octets = Vec::new();
-        if report.encode_into(&mut octets).is_err() {
+        let mut bytes = Vec::new();
+        if report.encode_into(&mut bytes).is_err() {
             continue;
         }
         // A body takes at least one report, for the same reason as in `fitting`.
-        if !body.is_empty() && body.len() + octets.len() > room {
+        if !body.is_empty() && body.len() + bytes.len() > room {
             bodies.push(std::mem::take(&mut body));
         }
         if body.is_empty() {
             body.extend_from_slice(kind.as_slice());
         }
-        body.extend_from_slice(&octets);
+        body.extend_from_slice(&bytes);
     }
     bodies.extend((!body.is_empty()).then_some(body));
     bodies

@@ -99,7 +99,7 @@ impl UsageTotals {
 
     /// Returns the bytes reported for a rule, as uplink and downlink.
     #[must_use]
-    pub fn octets(&self, urr: UrrId) -> (u64, u64) {
+    pub fn bytes(&self, urr: UrrId) -> (u64, u64) {
         let sum = self.rules.get(&urr);
         sum.map_or((0, 0), |sum| (sum.uplink, sum.downlink))
     }

@@ -10,7 +10,7 @@ pub struct PacketBurst {
     /// Number of packets.
     pub packets: u64,
     /// Number of bytes of the packets.
-    pub octets: u64,
+    pub bytes: u64,
     /// Number of application events in the packets.
     pub events: u64,
 }
@@ -19,7 +19,7 @@ impl PacketBurst {
     pub(super) fn join(&mut self, other: Self) {
         // As in `Counts::add`: the numbers come from the data path, and must not wrap.
         self.packets = self.packets.saturating_add(other.packets);
-        self.octets = self.octets.saturating_add(other.octets);
+        self.bytes = self.bytes.saturating_add(other.bytes);
         self.events = self.events.saturating_add(other.events);
     }
 }

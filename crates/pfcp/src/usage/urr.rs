@@ -358,17 +358,17 @@ impl UrrState {
     }
 
     /// Counts dropped downlink traffic.
-    pub(super) fn count_dropped(&mut self, packets: u64, octets: u64) {
+    pub(super) fn count_dropped(&mut self, packets: u64, bytes: u64) {
         // Dropped traffic is not usage. It is counted for the Dropped DL Traffic Threshold alone
         // (§8.2.49).
         if !self.parameters.wants(ReportingTriggers::DROTH) || !self.counts_now() {
             return;
         }
         self.dropped.0 = self.dropped.0.saturating_add(packets);
-        self.dropped.1 = self.dropped.1.saturating_add(octets);
+        self.dropped.1 = self.dropped.1.saturating_add(bytes);
         let over = |limit: Option<u64>, count| limit.is_some_and(|limit| count >= limit);
-        let (packets, octets) = self.parameters.dropped;
-        if over(packets, self.dropped.0) || over(octets, self.dropped.1) {
+        let (packets, bytes) = self.parameters.dropped;
+        if over(packets, self.dropped.0) || over(bytes, self.dropped.1) {
             // Triggered again with each further packet until the report is made, which changes
             // nothing.
             self.trigger(UsageReportTrigger::DROTH);

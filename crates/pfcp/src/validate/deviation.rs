@@ -47,8 +47,8 @@ const DEVIATION_ROWS: [DeviationRow; Deviation::ALL.len()] = [
         Deviation::ShortUserPlaneNodeId,
         "short_user_plane_node_id",
         "8.2.143",
-        "5GS User Plane Node ID of 6 octets",
-        "UP functions send the MAC address of a bridge, as release 16 had it; it is kept as octets",
+        "5GS User Plane Node ID of 6 bytes",
+        "UP functions send the MAC address of a bridge, as release 16 had it; it is kept as bytes",
     ),
     (
         Deviation::BareRejection,

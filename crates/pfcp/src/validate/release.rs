@@ -21,9 +21,9 @@ use super::{Finding, FindingKind, rule};
 /// let node: std::net::IpAddr = [127, 0, 0, 1].into();
 /// let body = AssociationSetupRequest::new(node, 1)
 ///     .up_function_features(UpFunctionFeatures::FTUP | UpFunctionFeatures::DETNET);
-/// let octets = Message::node(Sequence::new(1), body).encode()?;
+/// let bytes = Message::node(Sequence::new(1), body).encode()?;
 /// let mut index = Index::new();
-/// let view = MessageView::decode(&octets, &mut index)?;
+/// let view = MessageView::decode(&bytes, &mut index)?;
 /// let newer = validate::newer(&view, Release::R17);
 /// assert_eq!(
 ///     newer[0].to_string(),
@@ -175,8 +175,8 @@ fn members(parent: Part<'_>, release: Release, out: &mut Vec<u8>) {
             None => out.extend_from_slice(part.raw()),
         }
         // The reduced value is not longer than the original.
-        let octets = u16::try_from(out.len() - length - 2).unwrap_or(u16::MAX);
-        out[length..length + 2].copy_from_slice(&octets.to_be_bytes());
+        let bytes = u16::try_from(out.len() - length - 2).unwrap_or(u16::MAX);
+        out[length..length + 2].copy_from_slice(&bytes.to_be_bytes());
     }
 }
 
@@ -227,7 +227,7 @@ pub(crate) fn encode_for_older(frame: &Frame<'_>, release: Release) -> Option<Ve
     let view = MessageView::of(frame, &mut index).ok()?;
     let reduced = reduce(&view, release).ok()?;
     // The caller keeps the original bytes if nothing was removed.
-    (reduced != frame.octets).then_some(reduced)
+    (reduced != frame.bytes).then_some(reduced)
 }
 
 impl Message {
@@ -252,10 +252,10 @@ impl Message {
     /// );
     /// ```
     pub fn encode_in(&self, release: Release) -> Result<Vec<u8>, Error> {
-        let octets = self.encode()?;
+        let bytes = self.encode()?;
         let mut index = Index::new();
-        refuse_newer(&MessageView::decode(&octets, &mut index)?, release)?;
-        Ok(octets)
+        refuse_newer(&MessageView::decode(&bytes, &mut index)?, release)?;
+        Ok(bytes)
     }
 
     /// Removes content that a release does not define: elements, members of groups, flags, and the
@@ -265,11 +265,8 @@ impl Message {
     /// Returns the errors of [`encode`](Self::encode), and an error if a mandatory element is
     /// removed, because the message cannot be expressed in that release.
     pub fn reduced_to(&self, release: Release) -> Result<Self, Error> {
-        let octets = self.encode()?;
+        let bytes = self.encode()?;
         let mut index = Index::new();
-        Self::decode(&reduce(
-            &MessageView::decode(&octets, &mut index)?,
-            release,
-        )?)
+        Self::decode(&reduce(&MessageView::decode(&bytes, &mut index)?, release)?)
     }
 }

@@ -44,7 +44,7 @@ pub(super) fn of_path(path: &IePath, message: &[u8]) -> Option<FailedRuleId> {
     let step = path.steps().next()?;
     let name = name_of(step.ie)?;
     let (header, _) = Header::decode(message).ok()?;
-    let group = Tlvs::new(message.get(header.octets()..)?)
+    let group = Tlvs::new(message.get(header.encoded_len()..)?)
         .map_while(Result::ok)
         .filter(|tlv| tlv.ie == step.ie)
         .nth(step.index.unwrap_or(0))?;

@@ -73,8 +73,8 @@ pub enum VendorRowError {
     #[error("field \"{0}\" is defined twice")]
     FieldAgain(String),
     /// The size of a number or of a field of fixed length is invalid.
-    #[error("field \"{0}\": a number has 1 to 8 octets, a fixed length 1 or more")]
-    Octets(String),
+    #[error("field \"{0}\": a number has 1 to 8 bytes, a fixed length 1 or more")]
+    Bytes(String),
     /// A field that extends to the end of the element is not the last one.
     #[error("field \"{0}\" takes the rest of the element and is not the last")]
     NotLast(String),
@@ -243,10 +243,10 @@ impl VendorField {
         }
     }
 
-    /// Creates an unsigned number of `octets` bytes, at most 8, in big-endian order.
+    /// Creates an unsigned number of `bytes` bytes, at most 8, in big-endian order.
     #[must_use]
-    pub const fn number(name: &'static str, octets: usize) -> Self {
-        Self::new(name, number(octets))
+    pub const fn number(name: &'static str, bytes: usize) -> Self {
+        Self::new(name, number(bytes))
     }
 
     /// Creates a time in seconds since 1900, in four bytes.
@@ -281,8 +281,8 @@ impl VendorField {
 
     /// Creates a field of raw bytes.
     #[must_use]
-    pub const fn octets(name: &'static str, span: FieldExtent) -> Self {
-        Self::new(name, FieldKind::Octets(span))
+    pub const fn bytes(name: &'static str, span: FieldExtent) -> Self {
+        Self::new(name, FieldKind::Bytes(span))
     }
 
     /// Creates a field from data read at run time.
@@ -328,8 +328,7 @@ impl VendorField {
         let starts = letters
             .next()
             .is_some_and(|first| first.is_ascii_lowercase());
-        let goes_on =
-            |octet: u8| octet.is_ascii_lowercase() || octet.is_ascii_digit() || octet == b'_';
+        let goes_on = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
         if !starts
             || !letters.all(goes_on)
             || self.name.len() > MAX_NAME
@@ -339,13 +338,13 @@ impl VendorField {
             return Err(VendorRowError::FieldName(name()));
         }
         match self.kind {
-            FieldKind::Number { octets, width, .. } => {
-                if !(1..=8).contains(&octets) || width as usize != 8 * octets {
-                    return Err(VendorRowError::Octets(name()));
+            FieldKind::Number { bytes, width, .. } => {
+                if !(1..=8).contains(&bytes) || width as usize != 8 * bytes {
+                    return Err(VendorRowError::Bytes(name()));
                 }
             }
-            FieldKind::Signed { octets } if !(1..=8).contains(&octets) => {
-                return Err(VendorRowError::Octets(name()));
+            FieldKind::Signed { bytes } if !(1..=8).contains(&bytes) => {
+                return Err(VendorRowError::Bytes(name()));
             }
             FieldKind::Signed { .. }
             | FieldKind::Time
@@ -353,11 +352,11 @@ impl VendorField {
             | FieldKind::Ipv6
             | FieldKind::Mac => {}
             FieldKind::Text(span)
-            | FieldKind::Octets(span)
+            | FieldKind::Bytes(span)
             | FieldKind::Labels(span)
             | FieldKind::Digits(span) => match span {
                 FieldExtent::Rest if !last => return Err(VendorRowError::NotLast(name())),
-                FieldExtent::Fixed(0) => return Err(VendorRowError::Octets(name())),
+                FieldExtent::Fixed(0) => return Err(VendorRowError::Bytes(name())),
                 FieldExtent::RestButLast | FieldExtent::Counted | FieldExtent::CountedItems => {
                     return Err(VendorRowError::Kind(name()));
                 }
@@ -394,19 +393,19 @@ impl VendorField {
     }
 }
 
-/// Returns the kind of an unsigned number of `octets` bytes.
-const fn number(octets: usize) -> FieldKind {
+/// Returns the kind of an unsigned number of `bytes` bytes.
+const fn number(bytes: usize) -> FieldKind {
     #[expect(clippy::cast_possible_truncation, reason = "what exceeds 8 is refused")]
     FieldKind::Number {
-        octets,
-        width: (octets as u32).saturating_mul(8),
+        bytes,
+        width: (bytes as u32).saturating_mul(8),
         names: None,
     }
 }
 
 pub(super) fn check_name(name: &str) -> Result<(), VendorRowError> {
-    let octets = name.chars().take(MAX_NAME + 1).count();
-    if octets == 0 || octets > MAX_NAME || name.chars().any(char::is_control) {
+    let bytes = name.chars().take(MAX_NAME + 1).count();
+    if bytes == 0 || bytes > MAX_NAME || name.chars().any(char::is_control) {
         return Err(VendorRowError::Name);
     }
     Ok(())

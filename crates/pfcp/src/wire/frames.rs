@@ -17,24 +17,24 @@ pub struct Frame<'a> {
     /// Elements of the message, still encoded.
     pub body: &'a [u8],
     /// The encoded message, including its header.
-    pub octets: &'a [u8],
+    pub bytes: &'a [u8],
     /// The offset of the message in the datagram.
     pub offset: usize,
 }
 
 impl<'a> Frame<'a> {
-    /// Decodes `octets`, which must hold exactly one message.
+    /// Decodes `bytes`, which must hold exactly one message.
     ///
     /// # Errors
     /// Returns the errors of [`frames`], and [`ErrorKind::Trailing`] if a second message follows.
     #[inline]
-    pub fn decode(octets: &'a [u8]) -> Result<Self, Error> {
-        let mut frames = frames(octets);
+    pub fn decode(bytes: &'a [u8]) -> Result<Self, Error> {
+        let mut frames = frames(bytes);
         let frame = frames.frame()?;
         match frames.rest {
             [] => Ok(frame),
             rest => {
-                let kind = ErrorKind::Trailing { octets: rest.len() };
+                let kind = ErrorKind::Trailing { bytes: rest.len() };
                 Err(Error::new(frames.offset, kind).in_message(frame.header.message_type))
             }
         }
@@ -44,7 +44,7 @@ impl<'a> Frame<'a> {
     /// message.
     #[must_use]
     pub fn tlvs(&self) -> Tlvs<'a> {
-        Tlvs::at(self.body, self.header.octets())
+        Tlvs::at(self.body, self.header.encoded_len())
     }
 }
 
@@ -88,7 +88,7 @@ impl<'a> Frames<'a> {
     fn frame(&mut self) -> Result<Frame<'a>, Error> {
         let (header, length) = Header::decode(self.rest)?;
         // A message that is longer than its datagram is discarded (§7.6.3).
-        let Some((octets, rest)) = self.rest.split_at_checked(length) else {
+        let Some((bytes, rest)) = self.rest.split_at_checked(length) else {
             let kind = ErrorKind::MessageLength {
                 have: self.rest.len(),
                 declared: length,
@@ -97,13 +97,13 @@ impl<'a> Frames<'a> {
         };
         // Either the flag or the length is wrong, so the message itself cannot be trusted.
         if !header.follow_on && !rest.is_empty() {
-            let kind = ErrorKind::Trailing { octets: rest.len() };
+            let kind = ErrorKind::Trailing { bytes: rest.len() };
             return Err(Error::new(length, kind).in_message(header.message_type));
         }
         let frame = Frame {
             header,
-            body: &octets[header.octets()..],
-            octets,
+            body: &bytes[header.encoded_len()..],
+            bytes,
             offset: self.offset,
         };
         self.rest = rest;

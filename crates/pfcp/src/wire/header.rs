@@ -85,8 +85,8 @@ pub struct Header {
     pub priority: Option<u8>,
     /// `true` if another message follows in the same datagram.
     pub follow_on: bool,
-    /// The spare bits, which are zero unless a peer set them: bits 5 and 4 of the first octet in
-    /// the high byte, and the last octet of the header (without the priority) in the low byte.
+    /// The spare bits, which are zero unless a peer set them: bits 5 and 4 of the first byte in
+    /// the high byte, and the last byte of the header (without the priority) in the low byte.
     pub spare: u16,
 }
 
@@ -114,7 +114,7 @@ impl Header {
 
     /// Returns the number of bytes of the header on the wire.
     #[must_use]
-    pub const fn octets(&self) -> usize {
+    pub const fn encoded_len(&self) -> usize {
         if self.seid.is_some() { 16 } else { 8 }
     }
 
@@ -124,17 +124,17 @@ impl Header {
     /// Returns [`ErrorKind::Version`] if the version is not 1, and [`ErrorKind::Header`] if the
     /// bytes or the declared length are too short for the header.
     #[inline]
-    pub fn decode(octets: &[u8]) -> Result<(Self, usize), Error> {
+    pub fn decode(bytes: &[u8]) -> Result<(Self, usize), Error> {
         let short = |need| {
             Error::new(
                 0,
                 ErrorKind::Header {
-                    have: octets.len(),
+                    have: bytes.len(),
                     need,
                 },
             )
         };
-        let (first, rest) = octets.split_first_chunk::<8>().ok_or_else(|| short(8))?;
+        let (first, rest) = bytes.split_first_chunk::<8>().ok_or_else(|| short(8))?;
         let flags = first[0];
         // Before anything else: another version may lay out the rest differently, and its sender
         // gets a Version Not Supported Response (§7.6.2).
@@ -168,8 +168,8 @@ impl Header {
             spare: u16::from(flags & 0x18) << 8 | u16::from(tail[3] & mask),
         };
         // A declared length shorter than the header would put the body before its start (§7.6.3).
-        if length < header.octets() {
-            let need = header.octets();
+        if length < header.encoded_len() {
+            let need = header.encoded_len();
             return Err(Error::new(2, ErrorKind::Header { have: length, need }));
         }
         Ok((header, length))
@@ -184,7 +184,7 @@ impl Header {
     #[inline]
     pub fn encode(&self, body: usize, out: &mut Vec<u8>) -> Result<(), Error> {
         // Both checks come before the first write, so that an error leaves `out` as it was.
-        let length = u16::try_from(body + self.octets() - 4)
+        let length = u16::try_from(body + self.encoded_len() - 4)
             .map_err(|_| Error::new(0, ErrorKind::TooLong { have: body }))?;
         if self.priority.is_some_and(|priority| priority > 15) {
             return Err(Error::new(0, ErrorKind::Range { field: "priority" }));
@@ -202,15 +202,15 @@ impl Header {
         };
         let [_, a, b, c] = self.sequence.0.to_be_bytes();
         // Has the length of the longest header, so that a single copy checks the capacity once.
-        let mut octets = [0; 16];
-        octets[..4].copy_from_slice(&[flags, self.message_type.0, high, low]);
-        octets[4..8].copy_from_slice(&[a, b, c, last]);
+        let mut bytes = [0; 16];
+        bytes[..4].copy_from_slice(&[flags, self.message_type.0, high, low]);
+        bytes[4..8].copy_from_slice(&[a, b, c, last]);
         if let Some(seid) = self.seid {
-            octets[4..12].copy_from_slice(&seid.0.to_be_bytes());
-            octets[12..].copy_from_slice(&[a, b, c, last]);
+            bytes[4..12].copy_from_slice(&seid.0.to_be_bytes());
+            bytes[12..].copy_from_slice(&[a, b, c, last]);
         }
-        let end = out.len() + self.octets();
-        out.extend_from_slice(&octets);
+        let end = out.len() + self.encoded_len();
+        out.extend_from_slice(&bytes);
         out.truncate(end);
         Ok(())
     }

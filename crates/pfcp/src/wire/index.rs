@@ -135,9 +135,9 @@ impl IndexNode {
 
     /// Returns everything after the length field. The element must have a header.
     #[inline]
-    pub(super) fn value(self, octets: &[u8]) -> &[u8] {
+    pub(super) fn value(self, bytes: &[u8]) -> &[u8] {
         let at = self.start();
-        &octets[at..at + length(octets, at)]
+        &bytes[at..at + length(bytes, at)]
     }
 
     #[inline]
@@ -176,62 +176,62 @@ impl Index {
         self.free
     }
 
-    /// Walks the elements of `octets[start..]` as members of `group`.
+    /// Walks the elements of `bytes[start..]` as members of `group`.
     pub(crate) fn walk<'a>(
         &'a mut self,
-        octets: &'a [u8],
+        bytes: &'a [u8],
         start: usize,
         group: &'static Group,
     ) -> Result<Part<'a>, Error> {
-        self.check(octets, start, group)?;
-        Ok(self.root(octets, group))
+        self.check(bytes, start, group)?;
+        Ok(self.root(bytes, group))
     }
 
     /// Returns the root of the input that was checked last.
     #[inline]
-    pub(crate) fn root<'a>(&'a self, octets: &'a [u8], group: &'static Group) -> Part<'a> {
+    pub(crate) fn root<'a>(&'a self, bytes: &'a [u8], group: &'static Group) -> Part<'a> {
         // The vector is empty only if the last check failed before the first walk; there is no part
         // then.
         let node = self.nodes.first().copied().unwrap_or_default();
-        Part::from_node(octets, &self.nodes, node, Some(Descriptor::Group(group)))
+        Part::from_node(bytes, &self.nodes, node, Some(Descriptor::Group(group)))
     }
 
-    /// Finds and checks the elements of `octets[start..]`. For a message, returns the interfaces on
+    /// Finds and checks the elements of `bytes[start..]`. For a message, returns the interfaces on
     /// which nothing is missing or wrong.
     #[inline]
     pub(crate) fn check(
         &mut self,
-        octets: &[u8],
+        bytes: &[u8],
         start: usize,
         group: &'static Group,
     ) -> Result<Interfaces, Error> {
-        let have = octets.len() - start;
+        let have = bytes.len() - start;
         // The length field of a header cannot say more (TS 29.244 §7.2.2), but the input of
         // `Index::walk` need not have a header.
         if have > usize::from(u16::MAX) {
             return Err(Error::new(0, ErrorKind::TooLong { have }));
         }
-        if let Some(valid_on) = self.check_single(octets, start, group) {
+        if let Some(valid_on) = self.check_single(bytes, start, group) {
             return Ok(valid_on);
         }
-        if let Some(shape) = self.shapes.find_message(group, have, octets)
+        if let Some(shape) = self.shapes.find_message(group, have, bytes)
             && let Some(root) = self.nodes.first_mut()
         {
             *root = shape.node.at(start);
             return Ok(shape.valid_on);
         }
-        self.walk_all(octets, start, group)
+        self.walk_all(bytes, start, group)
     }
 
     /// Checks a single element, if its row alone accepts it. This is the fast path for heartbeats.
     #[inline]
     fn check_single(
         &mut self,
-        octets: &[u8],
+        bytes: &[u8],
         start: usize,
         group: &'static Group,
     ) -> Option<Interfaces> {
-        let (head, value) = octets[start..].split_first_chunk::<4>()?;
+        let (head, value) = bytes[start..].split_first_chunk::<4>()?;
         let head = u32::from_be_bytes(*head);
         let entry = group.member_index.entry(head);
         let is_only = (head & 0xffff) as usize == value.len();
@@ -252,7 +252,7 @@ impl Index {
     #[inline(never)]
     fn walk_all(
         &mut self,
-        octets: &[u8],
+        bytes: &[u8],
         start: usize,
         group: &'static Group,
     ) -> Result<Interfaces, Error> {
@@ -261,14 +261,14 @@ impl Index {
             self.free = 1;
         }
         // Each element takes at least four bytes for its header.
-        let most = self.free + (octets.len() - start) / 4;
+        let most = self.free + (bytes.len() - start) / 4;
         // The walk then always has a node to write. The vector never shrinks.
         if self.nodes.len() < most {
             self.nodes.resize(most, IndexNode::default());
         }
         self.nodes[0] = IndexNode::new(start, NO_SLOT, ROOT);
         let walk = IndexWalk {
-            octets,
+            bytes,
             nodes: &mut self.nodes,
             queue: &mut self.queue,
             shapes: &mut self.shapes,
@@ -276,28 +276,28 @@ impl Index {
             valid_on: Interfaces::ALL,
         };
         walk.run(group, start)
-            .map_err(|error| error.into_error(octets, start, group))
+            .map_err(|error| error.into_error(bytes, start, group))
     }
 
     /// Checks one value.
-    pub(crate) fn leaf<'a>(octets: &'a [u8], leaf: &'static Leaf) -> Result<Part<'a>, Error> {
-        (leaf.check)(octets).map_err(|kind| Error::new(0, kind))?;
+    pub(crate) fn leaf<'a>(bytes: &'a [u8], leaf: &'static Leaf) -> Result<Part<'a>, Error> {
+        (leaf.check)(bytes).map_err(|kind| Error::new(0, kind))?;
         let node = IndexNode::new(0, NO_SLOT, ROOT);
         let what = Some(Descriptor::Leaf(leaf));
-        Ok(Part::from_node(octets, &[], node, what))
+        Ok(Part::from_node(bytes, &[], node, what))
     }
 }
 
 /// Reads the header before a value.
 #[inline]
-pub(super) fn head(octets: &[u8], at: usize) -> u32 {
-    let head = octets[at - 4..].first_chunk();
+pub(super) fn head(bytes: &[u8], at: usize) -> u32 {
+    let head = bytes[at - 4..].first_chunk();
     head.map_or(0, |head| u32::from_be_bytes(*head))
 }
 
 /// Reads the length before a value.
 #[inline]
-pub(super) fn length(octets: &[u8], at: usize) -> usize {
-    let length = octets[at - 2..].first_chunk();
+pub(super) fn length(bytes: &[u8], at: usize) -> usize {
+    let length = bytes[at - 2..].first_chunk();
     length.map_or(0, |length| usize::from(u16::from_be_bytes(*length)))
 }

@@ -16,7 +16,7 @@ use crate::ie::descriptor::{Descriptor, Member};
 /// An element of a checked message, with the elements below it.
 #[derive(Clone, Copy, Debug)]
 pub struct Part<'a> {
-    octets: &'a [u8],
+    bytes: &'a [u8],
     /// The nodes of the whole message.
     nodes: &'a [IndexNode],
     node: IndexNode,
@@ -28,13 +28,13 @@ impl<'a> Part<'a> {
     /// Creates a part that has no row in a table.
     #[inline]
     pub(super) const fn from_node(
-        octets: &'a [u8],
+        bytes: &'a [u8],
         nodes: &'a [IndexNode],
         node: IndexNode,
         descriptor: Option<Descriptor>,
     ) -> Self {
         Self {
-            octets,
+            bytes,
             nodes,
             node,
             descriptor,
@@ -48,8 +48,8 @@ impl<'a> Part<'a> {
         let at = self.node.start();
         // Reads from the start of the value without its length, because the check has made sure of
         // `N` bytes. One comparison with the end of the input remains.
-        let octets = self.octets.get(at..at + N).and_then(<[u8]>::first_chunk);
-        octets.copied().ok_or_else(|| ErrorKind::Length {
+        let bytes = self.bytes.get(at..at + N).and_then(<[u8]>::first_chunk);
+        bytes.copied().ok_or_else(|| ErrorKind::Length {
             have: self.raw().len(),
             need: N,
         })
@@ -67,7 +67,7 @@ impl<'a> Part<'a> {
                 None => IeType::RESERVED,
             };
         }
-        let head = self.octets[self.offset() - 4..].first_chunk();
+        let head = self.bytes[self.offset() - 4..].first_chunk();
         head.map_or(IeType::RESERVED, |ie| IeType(u16::from_be_bytes(*ie)))
     }
 
@@ -98,9 +98,9 @@ impl<'a> Part<'a> {
     #[inline]
     pub(crate) fn raw(&self) -> &'a [u8] {
         if self.node.is(ROOT) {
-            &self.octets[self.node.start()..]
+            &self.bytes[self.node.start()..]
         } else {
-            self.node.value(self.octets)
+            self.node.value(self.bytes)
         }
     }
 
@@ -154,7 +154,7 @@ impl<'a> Part<'a> {
             _ => &[],
         };
         Parts {
-            octets: self.octets,
+            bytes: self.bytes,
             nodes: self.nodes,
             start: self.node.start(),
             below: self.below(),
@@ -172,7 +172,7 @@ impl<'a> Part<'a> {
     #[inline]
     pub(crate) fn member_parts(&self, member: &'static Member, slot: u8) -> MemberParts<'a> {
         MemberParts {
-            octets: self.octets,
+            bytes: self.bytes,
             nodes: self.nodes,
             start: self.node.start(),
             below: self.below(),
@@ -194,7 +194,7 @@ impl<'a> Part<'a> {
         // order is another.
         let node = node.or_else(|| after.iter().find(is_it))?;
         Some(Self {
-            octets: self.octets,
+            bytes: self.bytes,
             nodes: self.nodes,
             node: node.at(self.node.start()),
             descriptor: Some(member.descriptor),
@@ -205,14 +205,14 @@ impl<'a> Part<'a> {
     /// Returns the element without its table entries.
     #[inline]
     pub(crate) const fn tree_and_node(&self) -> (Tree<'a>, IndexNode) {
-        (Tree::new(self.octets, self.nodes), self.node)
+        (Tree::new(self.bytes, self.nodes), self.node)
     }
 }
 
 /// An iterator over the elements of a group; see [`Part::parts`].
 #[derive(Clone, Debug)]
 pub struct Parts<'a> {
-    octets: &'a [u8],
+    bytes: &'a [u8],
     nodes: &'a [IndexNode],
     /// The offset of the group's value.
     start: usize,
@@ -229,7 +229,7 @@ impl<'a> Iterator for Parts<'a> {
         // NO_SLOT is beyond the longest table, so an unknown or repeated element has no row.
         let member = self.members.get(usize::from(node.slot()));
         Some(Part {
-            octets: self.octets,
+            bytes: self.bytes,
             nodes: self.nodes,
             node,
             descriptor: member.map(|member| member.descriptor),
@@ -241,7 +241,7 @@ impl<'a> Iterator for Parts<'a> {
 /// An iterator over the elements that fill a row of a group's table.
 #[derive(Clone, Debug)]
 pub(crate) struct MemberParts<'a> {
-    octets: &'a [u8],
+    bytes: &'a [u8],
     nodes: &'a [IndexNode],
     /// The offset of the group's value.
     start: usize,
@@ -258,7 +258,7 @@ impl<'a> Iterator for MemberParts<'a> {
         let slot = self.slot;
         let node = self.below.find(|node| node.slot() == slot)?.at(self.start);
         Some(Part {
-            octets: self.octets,
+            bytes: self.bytes,
             nodes: self.nodes,
             node,
             descriptor: Some(self.member.descriptor),

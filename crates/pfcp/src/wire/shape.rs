@@ -65,7 +65,7 @@ pub(super) struct ElementShape {
 /// Sixteen bytes, and a mask of the bits that must be equal.
 #[derive(Clone, Copy, Debug)]
 struct MaskedBlock {
-    octets: u128,
+    bytes: u128,
     mask: u128,
 }
 
@@ -95,17 +95,17 @@ const BLOCK: usize = 16;
 
 /// The bytes of an element that must be equal in similar ones.
 pub(super) struct ByteMask {
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     /// The offset of the first byte.
     start: usize,
 }
 
 impl ByteMask {
     /// Creates a mask of all bytes.
-    pub(super) fn of(octets: Range<usize>) -> Self {
+    pub(super) fn of(bytes: Range<usize>) -> Self {
         Self {
-            octets: vec![u8::MAX; octets.len()],
-            start: octets.start,
+            bytes: vec![u8::MAX; bytes.len()],
+            start: bytes.start,
         }
     }
 
@@ -113,8 +113,8 @@ impl ByteMask {
     pub(super) fn leaf(&mut self, leaf: &Leaf, value: usize, end: usize) {
         // Saturating, because the length is `usize::MAX` if the whole value decides.
         let decided = value.saturating_add(significant_prefix_len(leaf)).min(end);
-        for octet in &mut self.octets[decided - self.start..end - self.start] {
-            *octet = 0;
+        for byte in &mut self.bytes[decided - self.start..end - self.start] {
+            *byte = 0;
         }
     }
 
@@ -126,9 +126,9 @@ impl ByteMask {
         value: usize,
         end: usize,
     ) {
-        let octets = &mut self.octets[value - self.start..end - self.start];
+        let bytes = &mut self.bytes[value - self.start..end - self.start];
         // A value without bytes is decided by its length, which is in the header.
-        let Some((head, rest)) = octets.split_first_mut() else {
+        let Some((head, rest)) = bytes.split_first_mut() else {
             return;
         };
         // The low bits of the first byte are free if all their combinations are in the range, which
@@ -184,30 +184,30 @@ impl ShapeCache {
         (head.wrapping_mul(0x9e37_79b1) >> (32 - BUCKET_BITS)) as usize
     }
 
-    /// Returns the shape that matches the element at the end of `octets`.
+    /// Returns the shape that matches the element at the end of `bytes`.
     #[inline]
     pub(super) fn find(
         &self,
         within: &'static Group,
         head: u32,
-        octets: &[u8],
+        bytes: &[u8],
     ) -> Option<&ElementShape> {
-        self.find_shape(within, head, false, octets)
+        self.find_shape(within, head, false, bytes)
     }
 
-    /// Returns the shape that matches the elements of a message at the end of `octets`.
+    /// Returns the shape that matches the elements of a message at the end of `bytes`.
     #[inline]
     pub(super) fn find_message(
         &self,
         group: &'static Group,
         have: usize,
-        octets: &[u8],
+        bytes: &[u8],
     ) -> Option<&ElementShape> {
         self.find_shape(
             group,
             ElementShape::message_pseudo_header(have),
             true,
-            octets,
+            bytes,
         )
     }
 
@@ -217,7 +217,7 @@ impl ShapeCache {
         group: &'static Group,
         head: u32,
         is_message: bool,
-        octets: &[u8],
+        bytes: &[u8],
     ) -> Option<&ElementShape> {
         let bucket = &self.buckets[Self::bucket(head)];
         bucket.shapes.iter().find_map(|shape| {
@@ -227,30 +227,30 @@ impl ShapeCache {
             // another table, and the length of a message may look like a header.
             let same =
                 shape.head == head && shape.is_message == is_message && ptr::eq(shape.group, group);
-            (same && self.matches(shape, octets)).then_some(shape)
+            (same && self.matches(shape, bytes)).then_some(shape)
         })
     }
 
-    /// Returns `true` if the element at the end of `octets`, which has the same header, matches the
+    /// Returns `true` if the element at the end of `bytes`, which has the same header, matches the
     /// shape. The blocks may reach into the bytes before the element, where the mask is zero.
     #[inline]
-    pub(super) fn matches(&self, shape: &ElementShape, octets: &[u8]) -> bool {
+    pub(super) fn matches(&self, shape: &ElementShape, bytes: &[u8]) -> bool {
         let Some(blocks) = self.blocks.get(shape.from as usize..shape.to as usize) else {
             return false;
         };
         // Before an element there are bytes to spare, at least those of the message header; after
         // it there may be none. Whole blocks from the end therefore cover it without a remainder.
         // The blocks are aligned to the end of the element.
-        let (_, octets) = octets.as_rchunks::<BLOCK>();
+        let (_, bytes) = bytes.as_rchunks::<BLOCK>();
         // Too close to the start of the datagram to fill the first block; the element is walked.
-        let Some(first) = octets.len().checked_sub(blocks.len()) else {
+        let Some(first) = bytes.len().checked_sub(blocks.len()) else {
             return false;
         };
-        let same = |(block, octets): (&MaskedBlock, &[u8; BLOCK])| {
+        let same = |(block, bytes): (&MaskedBlock, &[u8; BLOCK])| {
             // Equal bytes are equal in either byte order, so the native one needs no swap.
-            (u128::from_ne_bytes(*octets) ^ block.octets) & block.mask == 0
+            (u128::from_ne_bytes(*bytes) ^ block.bytes) & block.mask == 0
         };
-        blocks.iter().zip(&octets[first..]).all(same)
+        blocks.iter().zip(&bytes[first..]).all(same)
     }
 
     /// Returns `true` if an element is worth storing: its header was seen recently, so it is not
@@ -267,29 +267,29 @@ impl ShapeCache {
         again && (head & 0xffff) as usize <= MAX_LENGTH && self.known.len() < MAX_SHAPES
     }
 
-    /// Stores the shape of the element at the end of `octets`.
+    /// Stores the shape of the element at the end of `bytes`.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "few shapes, and as many blocks as elements"
     )]
-    pub(super) fn store(&mut self, mut shape: ElementShape, octets: &[u8], mask: &ByteMask) {
-        let count = mask.octets.len().div_ceil(BLOCK);
-        let (_, octets) = octets.as_rchunks::<BLOCK>();
+    pub(super) fn store(&mut self, mut shape: ElementShape, bytes: &[u8], mask: &ByteMask) {
+        let count = mask.bytes.len().div_ceil(BLOCK);
+        let (_, bytes) = bytes.as_rchunks::<BLOCK>();
         // The same limit as in `matches`: such a shape could not be compared.
-        let Some(first) = octets.len().checked_sub(count) else {
+        let Some(first) = bytes.len().checked_sub(count) else {
             return;
         };
-        let before = count * BLOCK - mask.octets.len();
+        let before = count * BLOCK - mask.bytes.len();
         // Bytes before the element get a mask of zero, so they match anything.
         let mut padded = vec![0; before];
-        padded.extend_from_slice(&mask.octets);
+        padded.extend_from_slice(&mask.bytes);
         let (masks, _) = padded.as_chunks::<BLOCK>();
         shape.from = self.blocks.len() as u32;
-        let blocks = octets[first..]
+        let blocks = bytes[first..]
             .iter()
             .zip(masks)
-            .map(|(octets, mask)| MaskedBlock {
-                octets: u128::from_ne_bytes(*octets),
+            .map(|(bytes, mask)| MaskedBlock {
+                bytes: u128::from_ne_bytes(*bytes),
                 mask: u128::from_ne_bytes(*mask),
             });
         self.blocks.extend(blocks);
@@ -325,7 +325,7 @@ impl ElementShape {
 
     /// Returns the pseudo header of all elements of a message.
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "at most 65535 octets")]
+    #[expect(clippy::cast_possible_truncation, reason = "at most 65535 bytes")]
     pub(super) fn message_pseudo_header(have: usize) -> u32 {
         // As a header it would be type 0, which is reserved (TS 29.244 §8.1.2); `is_message` tells
         // them apart even so.
@@ -357,11 +357,11 @@ fn significant_prefix_len(leaf: &Leaf) -> usize {
         | FieldKind::Ipv6
         | FieldKind::Mac => true,
         // Spare bits above the number make a value irregular, so those bytes decide too.
-        FieldKind::Number { octets, width, .. } => octets * 8 == width as usize,
+        FieldKind::Number { bytes, width, .. } => bytes * 8 == width as usize,
         // Texts in a list have lengths of their own.
         FieldKind::List(..) => false,
         FieldKind::Text(span)
-        | FieldKind::Octets(span)
+        | FieldKind::Bytes(span)
         | FieldKind::Labels(span)
         | FieldKind::Digits(span) => {
             matches!(

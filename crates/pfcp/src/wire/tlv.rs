@@ -39,17 +39,17 @@ pub struct Tlvs<'a> {
 }
 
 impl<'a> Tlvs<'a> {
-    /// Iterates over `octets`, with offsets from their start.
+    /// Iterates over `bytes`, with offsets from their start.
     #[must_use]
-    pub const fn new(octets: &'a [u8]) -> Self {
-        Self::at(octets, 0)
+    pub const fn new(bytes: &'a [u8]) -> Self {
+        Self::at(bytes, 0)
     }
 
-    /// Iterates over `octets`, with offsets that start at `offset`.
+    /// Iterates over `bytes`, with offsets that start at `offset`.
     #[must_use]
-    pub const fn at(octets: &'a [u8], offset: usize) -> Self {
+    pub const fn at(bytes: &'a [u8], offset: usize) -> Self {
         Self {
-            rest: octets,
+            rest: bytes,
             offset,
         }
     }

@@ -17,7 +17,7 @@ use crate::ie::descriptor::{Descriptor, Group};
 /// register.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tree<'a> {
-    octets: &'a [u8],
+    bytes: &'a [u8],
     nodes: &'a [IndexNode],
 }
 
@@ -31,14 +31,14 @@ pub(crate) struct UnreadElements<'a> {
 
 impl<'a> Tree<'a> {
     #[inline]
-    pub(super) const fn new(octets: &'a [u8], nodes: &'a [IndexNode]) -> Self {
-        Self { octets, nodes }
+    pub(super) const fn new(bytes: &'a [u8], nodes: &'a [IndexNode]) -> Self {
+        Self { bytes, nodes }
     }
 
     /// Returns everything after the length field of an element.
     #[inline]
     pub(crate) fn value(&self, node: IndexNode) -> &'a [u8] {
-        node.value(self.octets)
+        node.value(self.bytes)
     }
 
     /// Returns the first `N` bytes of a checked value.
@@ -46,8 +46,8 @@ impl<'a> Tree<'a> {
     pub(crate) fn array<const N: usize>(&self, node: IndexNode) -> Result<[u8; N], ErrorKind> {
         // As in `Part::array`: the check has made sure of the length.
         let at = node.start();
-        let octets = self.octets.get(at..at + N).and_then(<[u8]>::first_chunk);
-        octets.copied().ok_or_else(|| ErrorKind::Length {
+        let bytes = self.bytes.get(at..at + N).and_then(<[u8]>::first_chunk);
+        bytes.copied().ok_or_else(|| ErrorKind::Length {
             have: self.value(node).len(),
             need: N,
         })
@@ -72,7 +72,7 @@ impl<'a> Tree<'a> {
         let what = Some(Descriptor::Group(group));
         // A plain group has nothing that typed fields would lose, so only the others need the slow
         // path.
-        (!node.is(PLAIN)).then(|| Part::from_node(self.octets, self.nodes, node, what))
+        (!node.is(PLAIN)).then(|| Part::from_node(self.bytes, self.nodes, node, what))
     }
 
     /// Adds an element of a group to the path of an error: the element read last, if `left` are
@@ -93,7 +93,7 @@ impl<'a> Tree<'a> {
         };
         let ie = |node: &IndexNode| {
             let [high, low, ..] =
-                head(self.octets, node.at(container.start()).start()).to_be_bytes();
+                head(self.bytes, node.at(container.start()).start()).to_be_bytes();
             IeType(u16::from_be_bytes([high, low]))
         };
         // An index is part of the path only where the table allows several elements of the type.

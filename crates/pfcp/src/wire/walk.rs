@@ -41,7 +41,7 @@ use crate::validate::{self, Deviation};
 
 /// A walk over the elements of a message.
 pub(super) struct IndexWalk<'a> {
-    pub(super) octets: &'a [u8],
+    pub(super) bytes: &'a [u8],
     /// The nodes, with space for every element that the bytes can contain.
     pub(super) nodes: &'a mut [IndexNode],
     /// The groups that were found and are still to be walked.
@@ -96,17 +96,17 @@ impl IndexWalk<'_> {
         }
         // Peers repeat whole messages with other numbers. One comparison then replaces the entire
         // walk.
-        let have = self.octets.len() - start;
+        let have = self.bytes.len() - start;
         if self
             .shapes
             .is_worth_storing(ElementShape::message_pseudo_header(have))
         {
             self.queue.clear();
             self.queue.push(PendingGroup::new(group, start, 0, 0));
-            let mask = self.mask(0, start..self.octets.len());
+            let mask = self.mask(0, start..self.bytes.len());
             let shape =
                 ElementShape::message(group, have, self.nodes[0].without_position(), self.valid_on);
-            self.shapes.store(shape, self.octets, &mask);
+            self.shapes.store(shape, self.bytes, &mask);
             // The shape refers to the nodes below it, so later walks must not overwrite them.
             *self.free = next;
         }
@@ -124,8 +124,8 @@ impl IndexWalk<'_> {
     ) -> Result<SeenElements, WalkError> {
         let mut seen = SeenElements::default();
         // Local copies stay in registers; `next` is written once, at the end.
-        let (mut free, end) = (*next, self.octets.len());
-        let mut rest = &self.octets[start..];
+        let (mut free, end) = (*next, self.bytes.len());
+        let mut rest = &self.bytes[start..];
         let mut run: Option<ElementShape> = None;
         while let Some((head, tail)) = rest.split_first_chunk::<4>() {
             let head = u32::from_be_bytes(*head);
@@ -134,7 +134,7 @@ impl IndexWalk<'_> {
             };
             // A shape is compared backwards from the end of an element, so the bytes up to that end
             // are needed.
-            let (at, ended) = (end - tail.len(), &self.octets[..end - after.len()]);
+            let (at, ended) = (end - tail.len(), &self.bytes[..end - after.len()]);
             let entry = group.member_index.entry(head);
             let node = if let Some(shape) = &run
                 && shape.head == head
@@ -223,7 +223,7 @@ impl IndexWalk<'_> {
             mask.leaf(leaf, at, end);
             let (row, irregular) = ((group, key(slot, member)), found.seen.irregular);
             let shape = ElementShape::member(row, head, found.node, irregular, self.valid_on);
-            self.shapes.store(shape, &self.octets[..end], &mask);
+            self.shapes.store(shape, &self.bytes[..end], &mask);
         }
         found.seen.irregular |= seen.irregular;
         self.valid_on = self.valid_on.and(before);
@@ -240,10 +240,10 @@ impl IndexWalk<'_> {
         next: &mut usize,
     ) -> Result<(), WalkError> {
         let at = outer.start as usize;
-        let (head, ended) = (head(self.octets, at), at + length(self.octets, at));
+        let (head, ended) = (head(self.bytes, at), at + length(self.bytes, at));
         // The shape may have been stored a moment ago, for an earlier rule of this message. The
         // slot and the order were settled on the top level, so the key is not compared again.
-        if let Some(shape) = self.shapes.find(within, head, &self.octets[..ended]) {
+        if let Some(shape) = self.shapes.find(within, head, &self.bytes[..ended]) {
             self.valid_on = self.valid_on.and(shape.valid_on);
             if let Some(node) = self.nodes.get_mut(usize::from(outer.node)) {
                 *node = shape.node.at(at - root);
@@ -263,7 +263,7 @@ impl IndexWalk<'_> {
                 let kind = ErrorKind::Depth { limit: DEPTH };
                 return Err(WalkError::of(start, start, kind));
             }
-            let (group, end) = (pending.group, start + length(self.octets, start));
+            let (group, end) = (pending.group, start + length(self.bytes, start));
             let first = *next;
             let seen = self.walk_group(group, start, end, next, pending.depth + 1)?;
             self.close(group, seen, pending.node.into(), start, first..*next);
@@ -279,7 +279,7 @@ impl IndexWalk<'_> {
             // A group is never irregular for its container: its node says itself whether it is
             // plain.
             let shape = ElementShape::member(row, head, node, false, self.valid_on);
-            self.shapes.store(shape, &self.octets[..ended], &mask);
+            self.shapes.store(shape, &self.bytes[..ended], &mask);
             // Keeps the nodes below the shape. Nodes of this message before them that no shape
             // refers to are kept as well, until `ShapeCache::trim` drops everything.
             *self.free = *next;
@@ -291,8 +291,8 @@ impl IndexWalk<'_> {
     /// Returns a mask of the bytes that decided the result for the last group in the queue, at
     /// `bottom`, and for the groups below it. Removes the group from the queue.
     #[cold]
-    fn mask(&mut self, bottom: usize, octets: Range<usize>) -> ByteMask {
-        let mut mask = ByteMask::of(octets);
+    fn mask(&mut self, bottom: usize, bytes: Range<usize>) -> ByteMask {
+        let mut mask = ByteMask::of(bytes);
         // The walk has truncated its queue, so the groups are collected again, from the nodes this
         // time.
         let mut next = bottom;
@@ -304,8 +304,8 @@ impl IndexWalk<'_> {
             for place in first..first + count {
                 let node = self.nodes[place].at(pending.start as usize);
                 let (slot, at) = (node.slot(), node.start());
-                let (head, end) = (head(self.octets, at), at + length(self.octets, at));
-                let (entry, value) = (group.member_index.entry(head), &self.octets[at..end]);
+                let (head, end) = (head(self.bytes, at), at + length(self.bytes, at));
+                let (entry, value) = (group.member_index.entry(head), &self.bytes[at..end]);
                 match (group.member_descriptor(slot), value.first()) {
                     (Some(Descriptor::Group(inner)), _) => {
                         // Nothing compares the depth here.
@@ -364,7 +364,7 @@ impl IndexWalk<'_> {
         let mut seen = SeenElements::default();
         // The same loop as on the top level, without shapes.
         let mut free = *next;
-        let mut rest = &self.octets[start..end];
+        let mut rest = &self.bytes[start..end];
         while let Some((head, tail)) = rest.split_first_chunk::<4>() {
             let head = u32::from_be_bytes(*head);
             let Some((value, after)) = tail.split_at_checked((head & 0xffff) as usize) else {
@@ -488,7 +488,7 @@ impl IndexWalk<'_> {
             .iter()
             // Unknown elements have NO_SLOT too, and must not be taken for the watched member.
             .find(|node| node.slot() == watch && watch != NO_SLOT)
-            .map(|node| node.at(start).value(self.octets));
+            .map(|node| node.at(start).value(self.bytes));
         let flags = condition::flags(watched, watch);
         if !group.conditions.are_met(slots, flags) {
             self.valid_on = Interfaces::NONE;
@@ -531,7 +531,7 @@ impl PendingGroup {
     #[inline]
     #[expect(
         clippy::cast_possible_truncation,
-        reason = "65539 octets hold fewer than 2^16 elements"
+        reason = "65539 bytes hold fewer than 2^16 elements"
     )]
     fn new(group: &'static Group, start: usize, node: usize, depth: u16) -> Self {
         Self {
@@ -565,14 +565,14 @@ impl WalkError {
 
     /// Adds the path from the group that starts at `start`.
     #[cold]
-    pub(super) fn into_error(self, octets: &[u8], start: usize, group: &'static Group) -> Error {
+    pub(super) fn into_error(self, bytes: &[u8], start: usize, group: &'static Group) -> Error {
         let (value, error) = *self.0;
         let mut steps = Vec::new();
         // Descends from the root to the value at fault. All headers before it were readable,
         // because the walk got there.
-        let (mut start, mut end, mut group) = (start, octets.len(), group);
+        let (mut start, mut end, mut group) = (start, bytes.len(), group);
         while start < value {
-            let mut tlvs = Tlvs::at(&octets[start..end], start).map_while(Result::ok);
+            let mut tlvs = Tlvs::at(&bytes[start..end], start).map_while(Result::ok);
             let mut before = Vec::new();
             let Some(tlv) = tlvs.find(|tlv| {
                 before.push(tlv.ie);

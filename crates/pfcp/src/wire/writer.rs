@@ -65,26 +65,26 @@ impl<'a> Writer<'a> {
     pub(crate) fn number<const N: usize>(&mut self, ie: IeType, number: u64, width: u32) -> bool {
         let counted = number & (u64::MAX >> (64 - width));
         // One array of known length, so that a single copy checks the capacity once.
-        let mut octets = [0; N];
-        let (head, value) = octets.split_at_mut(4);
+        let mut bytes = [0; N];
+        let (head, value) = bytes.split_at_mut(4);
         let [high, low] = ie.0.to_be_bytes();
         // A number has at most eight bytes, so the high byte of the length is zero.
         let length = u8::try_from(value.len()).unwrap_or(u8::MAX);
         head.copy_from_slice(&[high, low, 0, length]);
         value.copy_from_slice(&counted.to_be_bytes()[8 - value.len()..]);
-        self.out.extend_from_slice(&octets);
+        self.out.extend_from_slice(&bytes);
         counted == number
     }
 
     /// Sets the length of the element that starts at `start`.
     #[inline]
     pub(crate) fn patch(&mut self, ie: IeType, start: usize) {
-        let octets = self.out.len() - start - 4;
+        let bytes = self.out.len() - start - 4;
         // A failure is not returned: the elements around this one fail in turn, and add themselves.
-        if let Ok(length) = u16::try_from(octets) {
+        if let Ok(length) = u16::try_from(bytes) {
             self.out[start + 2..start + 4].copy_from_slice(&length.to_be_bytes());
         } else {
-            self.exceed(ie, start, octets);
+            self.exceed(ie, start, bytes);
         }
     }
 
@@ -145,7 +145,7 @@ impl<'a> Writer<'a> {
 impl WriteFault {
     /// Finds the path to the value that could not be encoded.
     #[cold]
-    fn locate(&self, octets: &[u8], start: usize, group: Option<&'static Group>) -> Error {
+    fn locate(&self, bytes: &[u8], start: usize, group: Option<&'static Group>) -> Error {
         let mut steps = Vec::new();
         let (mut start, mut group) = (start, group);
         let mut open = self.too_long.iter().rev();
@@ -154,18 +154,18 @@ impl WriteFault {
             // Its index is therefore counted up to its known offset. Any other fault is in the
             // element whose end reaches it.
             let next = match open.next() {
-                Some((_, at)) => Tlvs::at(&octets[start..*at], start)
+                Some((_, at)) => Tlvs::at(&bytes[start..*at], start)
                     .map_while(Result::ok)
                     .count(),
                 // The innermost element that is too long is the last step.
                 None if matches!(self.kind, ErrorKind::TooLong { .. }) => break,
                 None => usize::MAX,
             };
-            let mut elements = Tlvs::at(&octets[start..], start).map_while(Result::ok);
+            let mut elements = Tlvs::at(&bytes[start..], start).map_while(Result::ok);
             let mut before = Vec::new();
             // A length that does not fit its field is zero, but the element can be found anyway.
             let found = elements.by_ref().enumerate().find(|(place, element)| {
-                let end = element.offset + 4 + raw_length(octets, element.offset);
+                let end = element.offset + 4 + raw_length(bytes, element.offset);
                 let is_it = *place == next || (next == usize::MAX && end >= self.at);
                 if !is_it {
                     before.push(element.ie);
@@ -196,7 +196,7 @@ impl WriteFault {
 }
 
 /// Reads the length of the element that starts at `at`.
-fn raw_length(octets: &[u8], at: usize) -> usize {
-    let length = octets.get(at + 2..).and_then(|rest| rest.first_chunk());
+fn raw_length(bytes: &[u8], at: usize) -> usize {
+    let length = bytes.get(at + 2..).and_then(|rest| rest.first_chunk());
     length.map_or(0, |length| usize::from(u16::from_be_bytes(*length)))
 }

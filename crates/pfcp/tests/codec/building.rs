@@ -20,7 +20,7 @@ use strowger_pfcp::{
     to_json,
 };
 
-use crate::octets::{hex, node_message, tlv};
+use crate::bytes::{hex, node_message, tlv};
 
 const NODE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -68,7 +68,7 @@ fn oversized_number_is_refused_not_truncated() {
 }
 
 #[test]
-fn oversized_octets_are_refused_not_truncated() {
+fn oversized_bytes_are_refused_not_truncated() {
     let user = UserId {
         imsi: Some(vec![1; 256].into()),
         ..UserId::default()
@@ -94,9 +94,9 @@ fn media_identifications_form_a_list() {
         ..SdfFilter::default()
     };
     // SMMII, a spare byte, the number of identifiers, and each identifier after its length.
-    let octets = hex("20000300020102000103");
-    let octets = [octets, vec![0, 0]].concat();
-    let message = node_message(1, &[tlv(96, &[0; 4]), tlv(23, &octets)].concat());
+    let bytes = hex("20000300020102000103");
+    let bytes = [bytes, vec![0, 0]].concat();
+    let message = node_message(1, &[tlv(96, &[0; 4]), tlv(23, &bytes)].concat());
     let mut index = Index::new();
     let view = MessageView::decode(&message, &mut index).expect("a message");
     let part = view.root().parts().nth(1).expect("the filter");
@@ -110,9 +110,9 @@ fn media_identifications_form_a_list() {
     assert!(view.to_string().contains("multiplexed media [0x0102, 0x03"));
     // A count that is too high is an error; bytes after the identifiers are kept.
     for (count, is_list) in [(2, true), (3, true), (4, false)] {
-        let mut octets = octets.clone();
-        octets[2] = count;
-        let read = canonical(IeType::SDF_FILTER, &octets).expect("a row");
+        let mut bytes = bytes.clone();
+        bytes[2] = count;
+        let read = canonical(IeType::SDF_FILTER, &bytes).expect("a row");
         assert_eq!(read.is_ok(), is_list, "{count}");
     }
     let many = SdfFilter {
@@ -210,9 +210,9 @@ fn oversized_element_error_names_its_path() {
     let pdr = |id: u16, count| CreatePdr::new(id, filters(count)).precedence(1).far_id(1);
     let error = establishment([pdr(1, 1), pdr(2, 66)]).encode();
     assert_eq!(
-        error.expect_err("65 octets of 1000").to_string(),
+        error.expect_err("65 bytes of 1000").to_string(),
         "Session Establishment Request / Create PDR[1] / PDI: \
-         66533 octets do not fit the length field"
+         66533 bytes do not fit the length field"
     );
     let error = establishment([pdr(1, 40), pdr(2, 40)]).encode();
     let error = error.expect_err("each fits, both do not").to_string();
@@ -305,10 +305,10 @@ fn encode_for_accepts_valid_message() {
         PfdContents::url("http://example.org"),
         PfdContents::domain("example.org"),
     ] {
-        let mut octets = Vec::new();
-        contents.encode_into(&mut octets).expect("short");
+        let mut bytes = Vec::new();
+        contents.encode_into(&mut bytes).expect("short");
         assert_eq!(
-            PfdContents::decode(&octets[4..]).expect("well-formed"),
+            PfdContents::decode(&bytes[4..]).expect("well-formed"),
             contents
         );
     }

@@ -7,7 +7,7 @@ use strowger_pfcp::validate::findings;
 use strowger_pfcp::wire::Part;
 use strowger_pfcp::{Index, Interfaces, Message, MessageType, MessageView, validate};
 
-use crate::octets::{session_message, tlv};
+use crate::bytes::{session_message, tlv};
 use crate::values::{Choices, message};
 
 /// All results of a view: its parts at every depth, its missing elements, and its values.
@@ -20,8 +20,8 @@ struct IndexContents {
     message: Result<Message, String>,
 }
 
-fn index_contents(octets: &[u8], index: &mut Index) -> Result<IndexContents, String> {
-    let view = MessageView::decode(octets, index).map_err(|error| error.to_string())?;
+fn index_contents(bytes: &[u8], index: &mut Index) -> Result<IndexContents, String> {
+    let view = MessageView::decode(bytes, index).map_err(|error| error.to_string())?;
     let mut parts = Vec::new();
     visit(view.root(), 0, &mut parts);
     let found = findings(&view, Interfaces::ALL);
@@ -45,19 +45,19 @@ fn visit(part: Part<'_>, depth: usize, parts: &mut Vec<(usize, String)>) {
     }
 }
 
-fn is_the_same(octets: &[u8], used: &mut Index) -> Result<(), TestCaseError> {
-    let fresh = index_contents(octets, &mut Index::new());
-    prop_assert_eq!(index_contents(octets, used), fresh, "{:02x?}", octets);
+fn is_the_same(bytes: &[u8], used: &mut Index) -> Result<(), TestCaseError> {
+    let fresh = index_contents(bytes, &mut Index::new());
+    prop_assert_eq!(index_contents(bytes, used), fresh, "{:02x?}", bytes);
     Ok(())
 }
 
 /// The elements of a message twice, so that each element equals an earlier one.
-fn twice(octets: &[u8]) -> Vec<u8> {
-    let header = if octets[0] & 1 == 1 { 16 } else { 8 };
-    let mut octets = [octets, &octets[header..]].concat();
-    let length = u16::try_from(octets.len() - 4).expect("a short message");
-    octets[2..4].copy_from_slice(&length.to_be_bytes());
-    octets
+fn twice(bytes: &[u8]) -> Vec<u8> {
+    let header = if bytes[0] & 1 == 1 { 16 } else { 8 };
+    let mut bytes = [bytes, &bytes[header..]].concat();
+    let length = u16::try_from(bytes.len() - 4).expect("a short message");
+    bytes[2..4].copy_from_slice(&length.to_be_bytes());
+    bytes
 }
 
 proptest! {
@@ -65,19 +65,19 @@ proptest! {
 
     #[test]
     fn reused_index_matches_fresh_index(
-        octets in vec(any::<u8>(), 0..1024),
+        bytes in vec(any::<u8>(), 0..1024),
         changes in vec((any::<u16>(), any::<u8>()), 1..12),
     ) {
         let mut used = Index::new();
         for kind in MessageType::ALL {
-            let octets = message(*kind, &mut Choices::new(&octets));
-            let octets = if octets.len() < 30_000 { twice(&octets) } else { octets };
+            let bytes = message(*kind, &mut Choices::new(&bytes));
+            let bytes = if bytes.len() < 30_000 { twice(&bytes) } else { bytes };
             // Twice without a change: the second pass uses remembered elements.
-            is_the_same(&octets, &mut used)?;
-            is_the_same(&octets, &mut used)?;
+            is_the_same(&bytes, &mut used)?;
+            is_the_same(&bytes, &mut used)?;
             for (place, flip) in &changes {
-                let mut changed = octets.clone();
-                let place = 4 + usize::from(*place) % (octets.len() - 4);
+                let mut changed = bytes.clone();
+                let place = 4 + usize::from(*place) % (bytes.len() - 4);
                 changed[place] ^= flip;
                 is_the_same(&changed, &mut used)?;
             }
@@ -112,9 +112,9 @@ const V4: [u8; 9] = [1, 0, 0, 0, 7, 127, 0, 0, 1];
 fn dissimilar_rule_is_checked_on_its_own() -> Result<(), TestCaseError> {
     let mut used = Index::new();
     let refused = |last: &[u8]| {
-        let octets = request(last);
+        let bytes = request(last);
         let mut index = Index::new();
-        let view = MessageView::decode(&octets, &mut index).expect("well-formed");
+        let view = MessageView::decode(&bytes, &mut index).expect("well-formed");
         validate(&view, Interfaces::N4).is_err()
     };
     prop_assert!(!refused(&pdr(9, 1, &[1, 0, 0, 0, 8, 127, 0, 0, 2])));

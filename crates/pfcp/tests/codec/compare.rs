@@ -14,7 +14,7 @@ use strowger_pfcp::{
     Difference, IeType, Ignore, Index, Message, MessageType, MessageView, Seid, Sequence, compare,
 };
 
-use crate::octets::{node_message, session_message, tlv};
+use crate::bytes::{node_message, session_message, tlv};
 use crate::values::{Choices, group};
 
 fn differences(left: &[u8], right: &[u8], ignore: &Ignore) -> Vec<Difference> {
@@ -94,7 +94,7 @@ fn long_identifier_is_not_repeated_per_difference() {
     let text = found[CONTEXTS - 1].to_string();
     assert!(text.starts_with(&last), "{text}");
     let all: usize = found.iter().map(|one| one.to_string().len()).sum();
-    assert!(all < CONTEXTS * 256, "{all} octets");
+    assert!(all < CONTEXTS * 256, "{all} bytes");
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn created_tunnels_are_paired_by_position() {
 }
 
 #[test]
-fn spare_bits_and_trailing_octets_count_unless_ignored() {
+fn spare_bits_and_trailing_bytes_count_unless_ignored() {
     let message = |interface: &[u8]| {
         let pdi = tlv(2, &tlv(20, interface));
         session_message(50, &tlv(1, &[tlv(56, &[0, 1]), pdi].concat()))
@@ -193,11 +193,11 @@ fn spare_bits_and_trailing_octets_count_unless_ignored() {
 
 #[test]
 fn different_message_types_stop_comparison() {
-    let octets = [
+    let bytes = [
         node_message(1, &tlv(96, &[0; 4])),
         node_message(2, &tlv(96, &[1; 4])),
     ];
-    let differences = differences(&octets[0], &octets[1], &Ignore::nothing());
+    let differences = differences(&bytes[0], &bytes[1], &Ignore::nothing());
     let texts: Vec<String> = differences.iter().map(ToString::to_string).collect();
     assert_eq!(
         texts,
@@ -207,8 +207,8 @@ fn different_message_types_stop_comparison() {
 
 #[test]
 fn message_full_of_elements_is_compared() {
-    let message = |ie: u16, octet: u8| {
-        let element = tlv(ie, &[octet]);
+    let message = |ie: u16, byte: u8| {
+        let element = tlv(ie, &[byte]);
         session_message(50, &element.repeat(65_500 / element.len()))
     };
     let count = |left: &[u8], right: &[u8]| differences(left, right, &Ignore::nothing()).len();
@@ -220,8 +220,8 @@ fn message_full_of_elements_is_compared() {
 
 /// The elements in another order at every depth. Where the position of an element carries meaning,
 /// the elements of its type stay in order.
-fn shuffled(octets: &[u8], table: Option<&Group>, choices: &mut Choices<'_>) -> Vec<u8> {
-    let mut members: Vec<(u8, IeType, Vec<u8>)> = Tlvs::new(octets)
+fn shuffled(bytes: &[u8], table: Option<&Group>, choices: &mut Choices<'_>) -> Vec<u8> {
+    let mut members: Vec<(u8, IeType, Vec<u8>)> = Tlvs::new(bytes)
         .map(|found| {
             let found = found.expect("well-formed");
             let inner = match table.and_then(|table| table.member(found.ie)) {
@@ -235,16 +235,13 @@ fn shuffled(octets: &[u8], table: Option<&Group>, choices: &mut Choices<'_>) -> 
             let key = if found.ie == IeType::F_TEID {
                 7
             } else {
-                choices.octet()
+                choices.byte()
             };
             (key, found.ie, tlv(found.ie.0, &value))
         })
         .collect();
     members.sort_by_key(|(key, ..)| *key);
-    members
-        .into_iter()
-        .flat_map(|(.., octets)| octets)
-        .collect()
+    members.into_iter().flat_map(|(.., bytes)| bytes).collect()
 }
 
 fn message(message_type: MessageType, body: &[u8]) -> Vec<u8> {
@@ -289,23 +286,23 @@ fn names_nothing(leaf: &Leaf) -> bool {
 }
 
 /// The values of the fields, without the flags that only announce a field.
-fn fields(leaf: &'static Leaf, octets: &[u8]) -> Vec<(&'static str, String)> {
+fn fields(leaf: &'static Leaf, bytes: &[u8]) -> Vec<(&'static str, String)> {
     let named = |name: &str| leaf.fields.iter().any(|field| field.name == name);
-    leaf.read(octets)
+    leaf.read(bytes)
         .filter(|(name, ..)| named(name))
         .map(|(name, _, value)| (name, format!("{value:?}")))
         .collect()
 }
 
 /// The parts of a value that its fields do not cover: differing bits, and trailing bytes.
-fn residue(ie: IeType, octets: &[u8]) -> (Vec<u8>, Vec<u8>) {
-    let again = canonical(ie, octets).expect("a row").expect("well-formed");
-    let flip: Vec<u8> = octets.iter().zip(&again).map(|(a, b)| a ^ b).collect();
+fn residue(ie: IeType, bytes: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    let again = canonical(ie, bytes).expect("a row").expect("well-formed");
+    let flip: Vec<u8> = bytes.iter().zip(&again).map(|(a, b)| a ^ b).collect();
     let used = flip
         .iter()
         .rposition(|bits| *bits != 0)
         .map_or(0, |last| last + 1);
-    let tail = octets.get(again.len()..).unwrap_or_default();
+    let tail = bytes.get(again.len()..).unwrap_or_default();
     (flip[..used].to_vec(), tail.to_vec())
 }
 
@@ -337,12 +334,12 @@ proptest! {
 
     #[test]
     fn element_order_does_not_matter(
-        octets in vec(any::<u8>(), 0..2048),
+        bytes in vec(any::<u8>(), 0..2048),
         order in vec(any::<u8>(), 512),
     ) {
         for message_type in MessageType::ALL {
             let table = message_type.table().expect("a table");
-            let body = group(table, &mut Choices::new(&octets));
+            let body = group(table, &mut Choices::new(&bytes));
             let other = shuffled(&body, Some(table), &mut Choices::new(&order));
             let found = differences(
                 &message(*message_type, &body),
@@ -355,13 +352,13 @@ proptest! {
 
     #[test]
     fn a_changed_field_is_one_difference(
-        octets in vec(any::<u8>(), 0..2048),
+        bytes in vec(any::<u8>(), 0..2048),
         at in any::<usize>(),
         bit in 0..8_u32,
     ) {
         for message_type in MessageType::ALL {
             let table = message_type.table().expect("a table");
-            let left = message(*message_type, &group(table, &mut Choices::new(&octets)));
+            let left = message(*message_type, &group(table, &mut Choices::new(&bytes)));
             let mut index = Index::new();
             let view = MessageView::decode(&left, &mut index).expect("well-formed");
             let mut all = Vec::new();
@@ -405,7 +402,7 @@ proptest! {
         for message_type in MessageType::ALL {
             let table = message_type.table().expect("a table");
             let [left, right] = [&left, &right]
-                .map(|octets| message(*message_type, &group(table, &mut Choices::new(octets))));
+                .map(|bytes| message(*message_type, &group(table, &mut Choices::new(bytes))));
             for ignore in [Ignore::nothing(), Ignore::runs().spare_bits()] {
                 let there = differences(&left, &right, &ignore);
                 let back = differences(&right, &left, &ignore);

@@ -9,7 +9,7 @@ use strowger_pfcp::ie::descriptor::{Descriptor, Group, Presence, describe};
 use strowger_pfcp::validate::{FindingKind, findings};
 use strowger_pfcp::{IeType, Index, Interfaces, MessageType, MessageView, Release};
 
-use crate::octets::tlv;
+use crate::bytes::tlv;
 use crate::values::{framed, zeros};
 
 const LIST: &str = include_str!("conditions.tsv");
@@ -117,11 +117,11 @@ fn by_flags(
     asked: &[(u8, &[u16])],
 ) -> Vec<Case> {
     let value = |bit: Option<u8>| {
-        let mut octets = vec![0; watch.1];
+        let mut bytes = vec![0; watch.1];
         if let Some(bit) = bit {
-            octets[usize::from(bit / 8)] = 1 << (bit % 8);
+            bytes[usize::from(bit / 8)] = 1 << (bit % 8);
         }
-        tlv(watch.0, &octets)
+        tlv(watch.0, &bytes)
     };
     let case = |(bit, any): &(u8, &[u16])| Case {
         message,
@@ -224,9 +224,9 @@ fn cases() -> Vec<Case> {
 fn missing(case: &Case, inner: &[u8]) -> Vec<(u16, &'static str)> {
     let wrap = |body: Vec<u8>, ie: &u16| tlv(*ie, &body);
     let body = case.way.iter().rev().fold(inner.to_vec(), wrap);
-    let octets = framed(case.message, &body);
+    let bytes = framed(case.message, &body);
     let mut index = Index::new();
-    let view = MessageView::decode(&octets, &mut index).expect("well-formed");
+    let view = MessageView::decode(&bytes, &mut index).expect("well-formed");
     let found = findings(&view, Interfaces::ALL.in_release(Release::R19));
     let depth = case.way.len();
     let of_case = found

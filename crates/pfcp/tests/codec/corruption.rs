@@ -14,20 +14,20 @@ fn messages() -> Vec<Vec<u8>> {
     let mut messages = Vec::new();
     for message in MessageType::ALL {
         // Elements are omitted when the choices are used up, which makes the message short.
-        let octets = noise(u64::from(message.0), 160);
-        messages.push(values::message(*message, &mut Choices::new(&octets)));
+        let bytes = noise(u64::from(message.0), 160);
+        messages.push(values::message(*message, &mut Choices::new(&bytes)));
     }
     for (ie, (message, way)) in values::groups() {
-        let octets = noise(u64::from(ie.0), 96);
-        let mut choices = Choices::readable(&octets);
+        let bytes = noise(u64::from(ie.0), 96);
+        let mut choices = Choices::readable(&bytes);
         messages.push(message_with(message, &way, &values::leaf, &mut choices));
     }
     messages
 }
 
 /// Checks that an error has a position within these bytes.
-fn is_placed(error: &Error, octets: &[u8]) {
-    let length = octets.len();
+fn is_placed(error: &Error, bytes: &[u8]) {
+    let length = bytes.len();
     assert!(
         error.offset() <= length,
         "{error} at {} of {length}",
@@ -39,33 +39,33 @@ fn is_placed(error: &Error, octets: &[u8]) {
         let index = step.index.unwrap_or(0);
         assert!(index < length / 4, "{error}: {index} elements in {length}");
     }
-    let _ = Rejection::of(error, octets);
+    let _ = Rejection::of(error, bytes);
 }
 
 /// Decodes a message in every way; each part is visited once, and lies within the bytes.
-fn bears(octets: &[u8]) {
-    if let Err(error) = Message::decode(octets) {
-        is_placed(&error, octets);
+fn bears(bytes: &[u8]) {
+    if let Err(error) = Message::decode(bytes) {
+        is_placed(&error, bytes);
     }
     let mut index = Index::new();
-    let frame = match Frame::decode(octets) {
+    let frame = match Frame::decode(bytes) {
         Ok(frame) => frame,
-        Err(error) => return is_placed(&error, octets),
+        Err(error) => return is_placed(&error, bytes),
     };
     match MessageView::of(&frame, &mut index) {
         Ok(view) => {
-            let met = parts(view.root(), octets.len());
+            let met = parts(view.root(), bytes.len());
             assert!(
-                met <= octets.len() / 4,
-                "{met} parts in {} octets",
-                octets.len()
+                met <= bytes.len() / 4,
+                "{met} parts in {} bytes",
+                bytes.len()
             );
             if validate(&view, Interfaces::ALL).is_err() {
                 assert!(!findings(&view, Interfaces::ALL).is_empty());
             }
         }
         Err(error) => {
-            is_placed(&error, octets);
+            is_placed(&error, bytes);
             // An error in a message whose type has a name includes that name.
             let named = frame.header.message_type.name().is_some();
             assert!(!named || !error.path().is_empty(), "{error}");
@@ -89,10 +89,10 @@ fn truncation_never_panics() {
             let start = if message[0] & 1 == 1 { 16 } else { 8 };
             if cut >= start {
                 // The same end, with a matching length in the header.
-                let mut octets = message[..cut].to_vec();
+                let mut bytes = message[..cut].to_vec();
                 let length = u16::try_from(cut - 4).expect("a short message");
-                octets[2..4].copy_from_slice(&length.to_be_bytes());
-                bears(&octets);
+                bytes[2..4].copy_from_slice(&length.to_be_bytes());
+                bears(&bytes);
             }
         }
     }

@@ -8,7 +8,7 @@ use strowger_pfcp::{
     IeType, Index, Interfaces, Message, MessageView, from_json, to_json, validate,
 };
 
-use crate::octets::{node_message, session_message, tlv};
+use crate::bytes::{node_message, session_message, tlv};
 
 const N4: Interfaces = Interfaces::N4;
 
@@ -38,9 +38,9 @@ fn rejection(cause: u8) -> Vec<u8> {
 }
 
 /// The strict and the tolerant result for bytes that must be decodable.
-fn both(octets: &[u8]) -> (Option<Cause>, Result<Vec<Deviation>, Cause>) {
+fn both(bytes: &[u8]) -> (Option<Cause>, Result<Vec<Deviation>, Cause>) {
     let mut index = Index::new();
-    let view = MessageView::decode(octets, &mut index).expect("well-formed");
+    let view = MessageView::decode(bytes, &mut index).expect("well-formed");
     let strict = validate(&view, N4).err().map(|rejection| rejection.cause);
     let tolerant = tolerate(&view, N4).map(|tolerated| {
         assert_eq!(tolerated.on, N4);
@@ -81,8 +81,8 @@ fn deviations_are_refused_strictly_and_tolerated_on_request() {
         ),
     ];
     let mut seen = Vec::new();
-    for (deviation, octets, cause, count) in rows {
-        let (strict, tolerant) = both(&octets);
+    for (deviation, bytes, cause, count) in rows {
+        let (strict, tolerant) = both(&bytes);
         assert_eq!(strict, Some(cause), "{deviation}");
         assert_eq!(tolerant, Ok(vec![deviation; count]), "{deviation}");
         seen.push(deviation);
@@ -98,16 +98,16 @@ fn near_deviations_are_not_tolerated() {
         Err(Cause::MANDATORY_IE_INCORRECT)
     );
     assert_eq!(both(&f_teid(&[5])), (None, Ok(Vec::new())));
-    // The eight octets of the clause.
+    // The eight bytes of the clause.
     assert_eq!(
         both(&bridge(&[1, 0, 0, 0, 0, 0, 0, 0, 1])),
         (None, Ok(Vec::new()))
     );
     for length in [1, 5, 6, 8] {
         let value = [&[1][..], &vec![0; length - 1]].concat();
-        let octets = bridge(&value);
+        let bytes = bridge(&value);
         let mut index = Index::new();
-        let error = MessageView::decode(&octets, &mut index).expect_err("no such length");
+        let error = MessageView::decode(&bytes, &mut index).expect_err("no such length");
         assert_eq!(
             error.path().last(),
             Some(IeType::FIVE_GS_USER_PLANE_NODE_ID)
@@ -149,20 +149,20 @@ fn rejection_may_omit_offending_ie() {
 
 #[test]
 fn short_node_id_keeps_its_bytes() {
-    let octets = bridge(&[1, 0, 0, 0x5e, 0, 0x53, 7]);
+    let bytes = bridge(&[1, 0, 0, 0x5e, 0, 0x53, 7]);
     let mut index = Index::new();
     for _ in 0..4 {
-        let view = MessageView::decode(&octets, &mut index).expect("well-formed");
+        let view = MessageView::decode(&bytes, &mut index).expect("well-formed");
         let BodyView::SessionEstablishmentResponse(body) = view.body() else {
             unreachable!("a response")
         };
         assert_eq!(body.cause(), Some(Cause::REQUEST_ACCEPTED));
         assert!(validate(&view, N4).is_err());
-        assert_eq!(from_json(&to_json(&view)).expect("JSON"), octets);
+        assert_eq!(from_json(&to_json(&view)).expect("JSON"), bytes);
         assert!(view.to_string().contains("0x0100005e005307"), "{view}");
     }
-    let message = Message::decode(&octets).expect("it can be read whole");
-    assert_eq!(message.encode().expect("octets"), octets);
+    let message = Message::decode(&bytes).expect("it can be read whole");
+    assert_eq!(message.encode().expect("octets"), bytes);
 }
 
 #[test]

@@ -20,7 +20,7 @@ use strowger_pfcp::ie::descriptor::{
 };
 use strowger_pfcp::{IeType, Interfaces, MessageType, Release};
 
-use crate::octets::shared_json;
+use crate::bytes::shared_json;
 
 /// The lines of the facts that are wrong, and the correct lines that the facts lack.
 pub(crate) const CORRECTIONS: &str = include_str!("corrections.tsv");
@@ -29,8 +29,8 @@ pub(crate) const CORRECTIONS: &str = include_str!("corrections.tsv");
 /// name in the drawing, or `-` and the reason why it has none.
 pub(crate) const NAMES: &str = include_str!("names.tsv");
 
-/// Octets with bit fields whose widths in the facts do not add up to eight, and that are not one
-/// bit each: type, octet, widths from bit 1 up.
+/// Bytes with bit fields whose widths in the facts do not add up to eight, and that are not one
+/// bit each: type, byte, widths from bit 1 up.
 const WIDE: [(u16, usize, &[usize]); 3] =
     [(134, 6, &[3, 1, 4]), (135, 6, &[3, 1, 4]), (160, 5, &[6])];
 
@@ -269,23 +269,23 @@ fn resized(field: &Field) -> Vec<Field> {
             names,
         }],
         FieldKind::Number {
-            octets,
+            bytes,
             width,
             names,
         } => vec![
             FieldKind::Number {
-                octets: octets + 1,
+                bytes: bytes + 1,
                 width: width + 8,
                 names,
             },
             FieldKind::Number {
-                octets: octets + 1,
+                bytes: bytes + 1,
                 width,
                 names,
             },
         ],
         _ => vec![FieldKind::Number {
-            octets: 11,
+            bytes: 11,
             width: 88,
             names: None,
         }],

@@ -23,8 +23,8 @@ fn places(leaf: &'static Leaf, value: &[u8]) -> Vec<(&'static str, Vec<usize>)> 
     for (name, kind, says) in fields(leaf, value) {
         let bits = match (kind, says) {
             (FieldKind::Bits { shift, width, .. }, _) => of_head(shift.into(), width as usize),
-            (FieldKind::Number { octets, width, .. }, _) => {
-                let all = octets_at(&mut at, 0, octets);
+            (FieldKind::Number { bytes, width, .. }, _) => {
+                let all = bytes_at(&mut at, 0, bytes);
                 // The lowest bits count, and those are in the last bytes.
                 let counts = |bit: &usize| {
                     let below = (all.end - 1 - bit / 8) * 8 + bit % 8;
@@ -32,35 +32,35 @@ fn places(leaf: &'static Leaf, value: &[u8]) -> Vec<(&'static str, Vec<usize>)> 
                 };
                 (8 * all.start..8 * all.end).filter(counts).collect()
             }
-            (_, Value::Octets(octets)) => {
+            (_, Value::Bytes(bytes)) => {
                 let before = match kind {
                     FieldKind::Text(span)
-                    | FieldKind::Octets(span)
+                    | FieldKind::Bytes(span)
                     | FieldKind::Labels(span)
                     | FieldKind::Digits(span)
                     | FieldKind::List(_, span) => prefix(span),
                     _ => 0,
                 };
-                let all = octets_at(&mut at, before, octets.len());
+                let all = bytes_at(&mut at, before, bytes.len());
                 // A length within a list is not part of its value.
                 let whole = !matches!(
                     kind,
-                    FieldKind::List(ListItemKind::Text | ListItemKind::Octets, _)
+                    FieldKind::List(ListItemKind::Text | ListItemKind::Bytes, _)
                 );
                 (8 * all.start..8 * all.end).filter(|_| whole).collect()
             }
-            (FieldKind::Signed { octets }, _) => bits(octets_at(&mut at, 0, octets)),
-            (FieldKind::Ipv6, _) => bits(octets_at(&mut at, 0, 16)),
-            (FieldKind::Mac, _) => bits(octets_at(&mut at, 0, 6)),
-            _ => bits(octets_at(&mut at, 0, 4)),
+            (FieldKind::Signed { bytes }, _) => bits(bytes_at(&mut at, 0, bytes)),
+            (FieldKind::Ipv6, _) => bits(bytes_at(&mut at, 0, 16)),
+            (FieldKind::Mac, _) => bits(bytes_at(&mut at, 0, 6)),
+            _ => bits(bytes_at(&mut at, 0, 4)),
         };
         places.push((name, bits));
     }
     places
 }
 
-fn bits(octets: Range<usize>) -> Vec<usize> {
-    (8 * octets.start..8 * octets.end).collect()
+fn bits(bytes: Range<usize>) -> Vec<usize> {
+    (8 * bytes.start..8 * bytes.end).collect()
 }
 
 fn of_head(shift: usize, width: usize) -> Vec<usize> {
@@ -70,9 +70,9 @@ fn of_head(shift: usize, width: usize) -> Vec<usize> {
     (shift..shift + above).chain(low).collect()
 }
 
-fn octets_at(at: &mut usize, before: usize, octets: usize) -> Range<usize> {
+fn bytes_at(at: &mut usize, before: usize, bytes: usize) -> Range<usize> {
     let start = *at + before;
-    *at = start + octets;
+    *at = start + bytes;
     start..*at
 }
 
@@ -95,8 +95,8 @@ const fn prefix(span: FieldExtent) -> usize {
 fn decides(leaf: &'static Leaf, value: &[u8], name: &str, changed: &[u8]) -> bool {
     let there = |value: &[u8]| -> Vec<bool> {
         let mut head = [0; 16];
-        let octets = leaf.head.min(value.len());
-        head[..octets].copy_from_slice(&value[..octets]);
+        let bytes = leaf.head.min(value.len());
+        head[..bytes].copy_from_slice(&value[..bytes]);
         let head = u128::from_le_bytes(head);
         let is_there = |field: &Field| match field.when {
             FieldPresence::Always | FieldPresence::IfBytesRemain => true,
@@ -110,7 +110,7 @@ fn decides(leaf: &'static Leaf, value: &[u8], name: &str, changed: &[u8]) -> boo
 }
 
 #[test]
-fn changing_field_changes_only_its_octets() {
+fn changing_field_changes_only_its_bytes() {
     let mut changes = 0;
     for (ie, what) in leaves() {
         for value in leaf_variety(what, u64::from(ie.0)) {
@@ -119,10 +119,10 @@ fn changing_field_changes_only_its_octets() {
                 for bit in bits {
                     let mut changed = value.clone();
                     // A flag in an omitted byte is not set.
-                    let Some(octet) = changed.get_mut(bit / 8) else {
+                    let Some(byte) = changed.get_mut(bit / 8) else {
                         continue;
                     };
-                    *octet ^= 1 << (bit % 8);
+                    *byte ^= 1 << (bit % 8);
                     if decides(what, &value, name, &changed) {
                         continue;
                     }

@@ -6,7 +6,7 @@ use strowger_pfcp::ie::descriptor::{Descriptor, Group, Presence};
 use strowger_pfcp::validate::{FindingKind, findings};
 use strowger_pfcp::{IeType, Index, Interfaces, MessageType, MessageView, validate};
 
-use crate::octets::{hex, session_message, tlv};
+use crate::bytes::{hex, session_message, tlv};
 use crate::values::{framed, leaves, tables, zeros};
 
 /// An element, the clause, values that it forbids, and neighbouring values that it allows.
@@ -115,9 +115,9 @@ fn body(table: &Group, way: &[IeType], leaf: (IeType, &[u8])) -> Vec<u8> {
 }
 
 /// The clauses that the values of an element violate, in the last group of the path.
-fn clauses(octets: &[u8], ie: IeType, way: &[IeType]) -> Vec<&'static str> {
+fn clauses(bytes: &[u8], ie: IeType, way: &[IeType]) -> Vec<&'static str> {
     let mut index = Index::new();
-    let view = MessageView::decode(octets, &mut index).expect("well-formed");
+    let view = MessageView::decode(bytes, &mut index).expect("well-formed");
     let found = findings(&view, view.message_type().interfaces());
     let mut left = view.message_type().interfaces();
     let mut clauses = Vec::new();
@@ -140,7 +140,7 @@ fn clauses(octets: &[u8], ie: IeType, way: &[IeType]) -> Vec<&'static str> {
     // The findings equal those of the walk, with a new index and with a used one.
     let mut used = Index::new();
     for _ in 0..4 {
-        let view = MessageView::decode(octets, &mut used).expect("well-formed");
+        let view = MessageView::decode(bytes, &mut used).expect("well-formed");
         let accepted = validate(&view, Interfaces::ALL).unwrap_or(Interfaces::NONE);
         assert_eq!(accepted, left, "{view}");
     }
@@ -162,8 +162,8 @@ fn forbidden_value_is_refused_at_every_position() {
             }
             places += 1;
             let of = |value: &str| {
-                let octets = framed(message, &body(top, &way, (ie, &hex(value))));
-                clauses(&octets, ie, &way)
+                let bytes = framed(message, &body(top, &way, (ie, &hex(value))));
+                clauses(&bytes, ie, &way)
             };
             for value in forbidden {
                 assert_eq!(of(value), [clause], "{message} {way:?} {ie} {value}");
@@ -183,9 +183,9 @@ fn the_cause_names_the_element_and_its_rule() {
         session_message(52, &tlv(3, &members.concat()))
     };
     for (action, is_right) in [(&[0][..], false), (&[5], false), (&[1], true)] {
-        let octets = far(action);
+        let bytes = far(action);
         let mut index = Index::new();
-        let view = MessageView::decode(&octets, &mut index).expect("well-formed");
+        let view = MessageView::decode(&bytes, &mut index).expect("well-formed");
         let judged = validate(&view, Interfaces::N4);
         assert_eq!(judged.is_ok(), is_right);
         if let Err(rejection) = judged {
@@ -216,8 +216,8 @@ fn no_other_element_has_forbidden_values() {
                 {
                     continue;
                 }
-                let octets = framed(message, &body(top, &way, (ie, &value)));
-                refused += clauses(&octets, ie, &way).len();
+                let bytes = framed(message, &body(top, &way, (ie, &value)));
+                refused += clauses(&bytes, ie, &way).len();
                 break;
             }
         }

@@ -8,19 +8,19 @@ use strowger_pfcp::{
     ErrorKind, Frame, Index, Interfaces, Message, MessageView, Rejection, frames, validate,
 };
 
-use crate::octets::{node_message, session_message, tlv};
+use crate::bytes::{node_message, session_message, tlv};
 
-fn kind(octets: &[u8]) -> ErrorKind {
-    Message::decode(octets).expect_err("malformed").kind()
+fn kind(bytes: &[u8]) -> ErrorKind {
+    Message::decode(bytes).expect_err("malformed").kind()
 }
 
 #[test]
 fn malformed_header_reports_its_error() {
     let heartbeat = node_message(1, &tlv(96, &[0; 4]));
-    let change = |at: usize, octet: u8| {
-        let mut octets = heartbeat.clone();
-        octets[at] = octet;
-        octets
+    let change = |at: usize, byte: u8| {
+        let mut bytes = heartbeat.clone();
+        bytes[at] = byte;
+        bytes
     };
     assert_eq!(kind(&[]), ErrorKind::Header { have: 0, need: 8 });
     assert_eq!(
@@ -35,7 +35,7 @@ fn malformed_header_reports_its_error() {
             declared: 17
         }
     );
-    assert_eq!(kind(&change(3, 11)), ErrorKind::Trailing { octets: 1 });
+    assert_eq!(kind(&change(3, 11)), ErrorKind::Trailing { bytes: 1 });
     assert_eq!(kind(&change(3, 3)), ErrorKind::Header { have: 7, need: 8 });
     assert_eq!(kind(&change(0, 0x21)), ErrorKind::SeidFlag);
     assert_eq!(kind(&change(1, 50)), ErrorKind::SeidFlag);
@@ -51,15 +51,15 @@ fn bundle_ends_at_cleared_follow_on_flag() {
         .map(|frame| frame.expect("well-formed").offset)
         .collect();
     assert_eq!(offsets, [0, 16]);
-    let kinds = |octets: &[u8]| -> Vec<Option<(ErrorKind, usize)>> {
+    let kinds = |bytes: &[u8]| -> Vec<Option<(ErrorKind, usize)>> {
         let end = |frame: Result<Frame<'_>, strowger_pfcp::Error>| {
             frame.err().map(|error| (error.kind(), error.offset()))
         };
-        frames(octets).map(end).collect()
+        frames(bytes).map(end).collect()
     };
     let nothing = ErrorKind::Header { have: 0, need: 8 };
     assert_eq!(kinds(&first), [None, Some((nothing, 16))]);
-    let trailing = ErrorKind::Trailing { octets: 1 };
+    let trailing = ErrorKind::Trailing { bytes: 1 };
     assert_eq!(
         kinds(&[last.clone(), vec![0]].concat()),
         [Some((trailing, 16))]
@@ -75,8 +75,8 @@ fn bundle_ends_at_cleared_follow_on_flag() {
 #[test]
 fn overrun_is_detected_at_every_depth() {
     let pdi = tlv(2, &[0, 20, 0, 2, 0]);
-    let octets = session_message(50, &tlv(1, &pdi));
-    let error = Message::decode(&octets).expect_err("an overrun");
+    let bytes = session_message(50, &tlv(1, &pdi));
+    let error = Message::decode(&bytes).expect_err("an overrun");
     assert_eq!(
         error.to_string(),
         "Session Establishment Request / Create PDR[0] / PDI / Source Interface: \
@@ -112,10 +112,10 @@ fn decode_error_has_offset_and_path() {
 
 #[test]
 fn group_may_have_maximum_length() {
-    let rule = |octets: usize| {
+    let rule = |bytes: usize| {
         let members = [tlv(56, &[0, 1]), tlv(2, &tlv(20, &[0]))].concat();
         // A vendor's element fills the rest.
-        let rest = octets - members.len() - 4;
+        let rest = bytes - members.len() - 4;
         let filled = [&members[..], &tlv(0x8001, &vec![0; rest])].concat();
         CreatePdr::decode(&filled).map_err(|error| error.kind())
     };
@@ -129,9 +129,9 @@ fn group_may_have_maximum_length() {
 #[test]
 fn unknown_deep_nesting_is_kept_unwalked() {
     let deep = (0..10_000).fold(Vec::new(), |inner, _| tlv(2, &inner));
-    let octets = session_message(50, &deep);
+    let bytes = session_message(50, &deep);
     let mut index = Index::new();
-    let view = MessageView::decode(&octets, &mut index).expect("an unexpected element");
+    let view = MessageView::decode(&bytes, &mut index).expect("an unexpected element");
     assert_eq!(view.root().parts().count(), 1);
     assert!(validate(&view, Interfaces::ALL).is_err());
 }
@@ -181,17 +181,17 @@ pub(crate) fn messages() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![node, session]
 }
 
-fn holds(octets: &[u8]) -> Result<(), proptest::test_runner::TestCaseError> {
-    for frame in frames(octets) {
+fn holds(bytes: &[u8]) -> Result<(), proptest::test_runner::TestCaseError> {
+    for frame in frames(bytes) {
         match frame {
-            Err(error) => prop_assert!(error.offset() <= octets.len()),
+            Err(error) => prop_assert!(error.offset() <= bytes.len()),
             Ok(frame) => {
                 let mut index = Index::new();
                 match MessageView::of(&frame, &mut index) {
                     Err(error) => {
-                        prop_assert!(error.offset() <= frame.octets.len());
+                        prop_assert!(error.offset() <= frame.bytes.len());
                         prop_assert!(!error.path().is_empty());
-                        let _ = Rejection::of(&error, frame.octets);
+                        let _ = Rejection::of(&error, frame.bytes);
                     }
                     Ok(view) => {
                         let _ = validate(&view, Interfaces::ALL);
@@ -199,7 +199,7 @@ fn holds(octets: &[u8]) -> Result<(), proptest::test_runner::TestCaseError> {
                         prop_assert!(!view.to_string().is_empty());
                         if let Ok(message) = view.to_message() {
                             let again = message.encode().expect("as short as it was");
-                            prop_assert_eq!(&again, frame.octets);
+                            prop_assert_eq!(&again, frame.bytes);
                         }
                     }
                 }
@@ -211,22 +211,22 @@ fn holds(octets: &[u8]) -> Result<(), proptest::test_runner::TestCaseError> {
 
 proptest! {
     #[test]
-    fn noise_never_panics(octets in vec(any::<u8>(), 0..256)) {
-        holds(&octets)?;
+    fn noise_never_panics(bytes in vec(any::<u8>(), 0..256)) {
+        holds(&bytes)?;
     }
 
     #[test]
-    fn decoded_message_encodes_to_same_octets(octets in messages()) {
-        holds(&octets)?;
+    fn decoded_message_encodes_to_same_bytes(bytes in messages()) {
+        holds(&bytes)?;
     }
 
     #[test]
-    fn a_flipped_octet_never_panics(
-        octets in messages(), at in any::<proptest::sample::Index>(), flip in 1..=255_u8,
+    fn a_flipped_byte_never_panics(
+        bytes in messages(), at in any::<proptest::sample::Index>(), flip in 1..=255_u8,
     ) {
-        let mut octets = octets;
-        let at = at.index(octets.len());
-        octets[at] ^= flip;
-        holds(&octets)?;
+        let mut bytes = bytes;
+        let at = at.index(bytes.len());
+        bytes[at] ^= flip;
+        holds(&bytes)?;
     }
 }

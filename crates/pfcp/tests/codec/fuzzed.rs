@@ -40,7 +40,7 @@ fn owned_value_encodes_iff_bytes_are_valid() {
 }
 
 #[test]
-fn decoded_messages_encode_into_the_same_octets() {
+fn decoded_messages_encode_into_the_same_bytes() {
     replay("message", round_trip::check);
 }
 

@@ -10,15 +10,15 @@ use strowger_pfcp::{
     IeType, Index, Interfaces, Message, MessageType, MessageView, from_json, to_json, validate,
 };
 
-use crate::octets::{node_message, tlv};
+use crate::bytes::{node_message, tlv};
 use crate::proof::Proof;
 use crate::values::{Choices, group, leaf, leaves, message};
 
 /// Checks that a message is accepted on the interfaces that no finding rules out, one at a time and
 /// all at once.
-fn is_judged_by_its_findings(octets: &[u8]) -> Result<(), TestCaseError> {
+fn is_judged_by_its_findings(bytes: &[u8]) -> Result<(), TestCaseError> {
     let mut index = Index::new();
-    let Ok(view) = MessageView::decode(octets, &mut index) else {
+    let Ok(view) = MessageView::decode(bytes, &mut index) else {
         return Ok(());
     };
     for on in Interfaces::ALL.iter().chain([Interfaces::ALL]) {
@@ -33,7 +33,7 @@ fn is_judged_by_its_findings(octets: &[u8]) -> Result<(), TestCaseError> {
             "{} on {}: {:02x?}",
             view.message_type(),
             on,
-            octets
+            bytes
         );
         // An accepted message can be decoded in full.
         let owned = view.to_message();
@@ -42,7 +42,7 @@ fn is_judged_by_its_findings(octets: &[u8]) -> Result<(), TestCaseError> {
             "{:?} on {}: {:02x?}",
             owned,
             on,
-            octets
+            bytes
         );
     }
     Ok(())
@@ -54,14 +54,14 @@ fn fields<'a>(leaf: &'static Leaf, value: &'a [u8]) -> Vec<(&'static str, Value<
     fields.map(|(name, _, value)| (name, value)).collect()
 }
 
-fn survives(octets: &[u8]) -> Result<(), TestCaseError> {
+fn survives(bytes: &[u8]) -> Result<(), TestCaseError> {
     let mut index = Index::new();
-    let view = MessageView::decode(octets, &mut index).expect("well-formed");
+    let view = MessageView::decode(bytes, &mut index).expect("well-formed");
     prop_assert!(!view.to_string().is_empty());
-    let message = Message::decode(octets).expect("complete");
-    prop_assert_eq!(&message.encode().expect("as short as it was"), octets);
+    let message = Message::decode(bytes).expect("complete");
+    prop_assert_eq!(&message.encode().expect("as short as it was"), bytes);
     let json = to_json(&view);
-    prop_assert_eq!(from_json(&json).expect("its own"), octets);
+    prop_assert_eq!(from_json(&json).expect("its own"), bytes);
     Ok(())
 }
 
@@ -70,10 +70,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn every_leaf_round_trips(octets in vec(any::<u8>(), 0..96)) {
+    fn every_leaf_round_trips(bytes in vec(any::<u8>(), 0..96)) {
         let mut proof = Proof::by("property");
         for (ie, what) in leaves() {
-            let value = leaf(what, &mut Choices::new(&octets));
+            let value = leaf(what, &mut Choices::new(&bytes));
             let once = canonical(ie, &value).expect("a row").expect("well-formed");
             let twice = canonical(ie, &once).expect("a row").expect("well-formed");
             prop_assert_eq!(&once, &twice, "{}", ie);
@@ -88,11 +88,11 @@ proptest! {
     }
 
     #[test]
-    fn every_group_round_trips(octets in vec(any::<u8>(), 0..1024)) {
+    fn every_group_round_trips(bytes in vec(any::<u8>(), 0..1024)) {
         let mut proof = Proof::by("property");
         for ie in IeType::ALL {
             if let Some(Descriptor::Group(table)) = describe(*ie) {
-                let value = group(table, &mut Choices::new(&octets));
+                let value = group(table, &mut Choices::new(&bytes));
                 let again = canonical(*ie, &value).expect("a row").expect("complete");
                 prop_assert_eq!(again, value, "{}", ie);
                 proof.element(*ie);
@@ -102,10 +102,10 @@ proptest! {
     }
 
     #[test]
-    fn every_message_round_trips(octets in vec(any::<u8>(), 0..4096)) {
+    fn every_message_round_trips(bytes in vec(any::<u8>(), 0..4096)) {
         let mut proof = Proof::by("property");
         for kind in MessageType::ALL {
-            survives(&message(*kind, &mut Choices::new(&octets)))?;
+            survives(&message(*kind, &mut Choices::new(&bytes)))?;
             proof.message(*kind);
         }
         proof.record();
@@ -117,26 +117,26 @@ proptest! {
 
     #[test]
     fn validity_agrees_with_findings(
-        octets in vec(any::<u8>(), 0..1024),
+        bytes in vec(any::<u8>(), 0..1024),
         changes in vec((any::<u16>(), any::<u8>()), 0..3),
     ) {
         for kind in MessageType::ALL {
-            let mut octets = message(*kind, &mut Choices::new(&octets));
+            let mut bytes = message(*kind, &mut Choices::new(&bytes));
             // Another type makes a member missing, and another value changes the requirements.
-            for (place, octet) in &changes {
-                let place = 4 + usize::from(*place) % (octets.len() - 4);
-                octets[place] ^= octet;
+            for (place, byte) in &changes {
+                let place = 4 + usize::from(*place) % (bytes.len() - 4);
+                bytes[place] ^= byte;
             }
-            is_judged_by_its_findings(&octets)?;
+            is_judged_by_its_findings(&bytes)?;
         }
     }
 }
 
 #[test]
 fn truncated_value_error_points_inside_value() {
-    let octets: Vec<u8> = (0..=255).cycle().skip(7).step_by(3).take(96).collect();
+    let bytes: Vec<u8> = (0..=255).cycle().skip(7).step_by(3).take(96).collect();
     for (ie, what) in leaves() {
-        let value = leaf(what, &mut Choices::new(&octets));
+        let value = leaf(what, &mut Choices::new(&bytes));
         for cut in 0..value.len() {
             if let Some(Err(error)) = canonical(ie, &value[..cut]) {
                 assert!(error.offset() <= cut, "{ie}: {error}");

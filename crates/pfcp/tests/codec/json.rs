@@ -4,14 +4,14 @@ use proptest::prelude::{prop_assert_eq, proptest};
 use serde_json::json;
 use strowger_pfcp::{Index, MessageView, from_json, to_json};
 
+use crate::bytes::{node_message, tlv};
 use crate::framing::messages;
-use crate::octets::{node_message, tlv};
 
 #[test]
 fn an_element_has_type_name_and_named_fields() {
-    let octets = node_message(1, &tlv(192, &[2, 127, 0, 0, 1]));
+    let bytes = node_message(1, &tlv(192, &[2, 127, 0, 0, 1]));
     let mut index = Index::new();
-    let view = MessageView::decode(&octets, &mut index).expect("well-formed");
+    let view = MessageView::decode(&bytes, &mut index).expect("well-formed");
     let value = json!({ "mpl": false, "v4": true, "ipv4": "127.0.0.1", "v6": false });
     assert_eq!(
         to_json(&view),
@@ -28,8 +28,8 @@ fn flags_are_derived_from_given_fields() {
         "type": 1, "sequence": 1,
         "ies": [{ "type": 192, "value": { "ipv4": "127.0.0.1" } }],
     });
-    let octets = from_json(&message).expect("a message");
-    assert_eq!(octets, node_message(1, &tlv(192, &[2, 127, 0, 0, 1])));
+    let bytes = from_json(&message).expect("a message");
+    assert_eq!(bytes, node_message(1, &tlv(192, &[2, 127, 0, 0, 1])));
 }
 
 fn error(message: &serde_json::Value) -> String {
@@ -92,11 +92,11 @@ fn nested_json_error_names_full_path() {
 
 proptest! {
     #[test]
-    fn json_round_trips_bytes(octets in messages()) {
+    fn json_round_trips_bytes(bytes in messages()) {
         let mut index = Index::new();
-        if let Ok(view) = MessageView::decode(&octets, &mut index) {
+        if let Ok(view) = MessageView::decode(&bytes, &mut index) {
             let again = from_json(&to_json(&view)).expect("what was written can be read");
-            prop_assert_eq!(again, octets);
+            prop_assert_eq!(again, bytes);
         }
     }
 }

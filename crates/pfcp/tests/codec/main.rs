@@ -2,6 +2,7 @@
 //! messages.
 
 mod building;
+mod bytes;
 mod cached_shapes;
 mod compare;
 mod conditions;
@@ -26,7 +27,6 @@ mod guarded;
 mod index;
 mod json;
 mod mutated;
-mod octets;
 mod owned_values;
 #[path = "../others/pcap.rs"]
 mod pcap;

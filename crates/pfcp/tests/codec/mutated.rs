@@ -9,7 +9,7 @@ use strowger_pfcp::ie::descriptor::{Descriptor, describe};
 use strowger_pfcp::validate::{findings, tolerate};
 use strowger_pfcp::{IeType, Index, Interfaces, MessageType, MessageView, Release, validate};
 
-use crate::octets::tlv;
+use crate::bytes::tlv;
 use crate::values::{Choices, framed, message, noise};
 
 /// An element, decomposed if it is a group.
@@ -20,10 +20,10 @@ struct Element {
     inner: Option<Vec<Self>>,
 }
 
-fn apart(mut octets: &[u8]) -> Option<Vec<Element>> {
+fn apart(mut bytes: &[u8]) -> Option<Vec<Element>> {
     let mut elements = Vec::new();
-    while !octets.is_empty() {
-        let (head, rest) = octets.split_first_chunk::<4>()?;
+    while !bytes.is_empty() {
+        let (head, rest) = bytes.split_first_chunk::<4>()?;
         let ie = u16::from_be_bytes([head[0], head[1]]);
         let length = u16::from_be_bytes([head[2], head[3]]);
         let (value, rest) = rest.split_at_checked(usize::from(length))?;
@@ -33,7 +33,7 @@ fn apart(mut octets: &[u8]) -> Option<Vec<Element>> {
             value: value.to_vec(),
             inner: is_group.then(|| apart(value)).flatten(),
         });
-        octets = rest;
+        bytes = rest;
     }
     Some(elements)
 }
@@ -92,9 +92,9 @@ fn sets() -> impl Iterator<Item = Interfaces> {
 }
 
 /// Counts the interfaces that accept a message.
-fn is_judged_alike(octets: &[u8]) -> Result<u32, TestCaseError> {
+fn is_judged_alike(bytes: &[u8]) -> Result<u32, TestCaseError> {
     let mut index = Index::new();
-    let Ok(view) = MessageView::decode(octets, &mut index) else {
+    let Ok(view) = MessageView::decode(bytes, &mut index) else {
         return Ok(0);
     };
     let owned = view.to_message();
@@ -135,13 +135,13 @@ proptest! {
 
     #[test]
     fn single_and_cached_checks_agree_on_mutated_messages(
-        octets in vec(any::<u8>(), 0..768),
+        bytes in vec(any::<u8>(), 0..768),
         changes in vec((any::<u8>(), vec(any::<u8>(), 0..4), any::<u8>(), any::<u16>()), 0..4),
     ) {
         let bodies = MessageType::ALL.iter().filter_map(|kind| {
-            let octets = message(*kind, &mut Choices::new(&octets));
+            let bytes = message(*kind, &mut Choices::new(&bytes));
             let start = if kind.is_session() { 16 } else { 8 };
-            Some((*kind, apart(&octets[start..])?))
+            Some((*kind, apart(&bytes[start..])?))
         });
         let bodies: Vec<_> = bodies.collect();
         for (place, (kind, body)) in bodies.iter().enumerate() {
@@ -183,9 +183,9 @@ fn without_each(elements: &[Element], mut judge: impl FnMut(&[Element])) {
 fn checks_agree_when_any_one_element_is_removed() {
     let (mut accepted, mut judged) = (0, 0);
     for kind in MessageType::ALL {
-        let octets = message(*kind, &mut Choices::new(&noise(u64::from(kind.0), 512)));
+        let bytes = message(*kind, &mut Choices::new(&noise(u64::from(kind.0), 512)));
         let start = if kind.is_session() { 16 } else { 8 };
-        let body = apart(&octets[start..]).expect("well-formed");
+        let body = apart(&bytes[start..]).expect("well-formed");
         without_each(&body, |less| {
             judged += 1;
             let on = is_judged_alike(&framed(*kind, &together(less)));

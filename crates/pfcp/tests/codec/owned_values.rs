@@ -8,7 +8,7 @@ use strowger_pfcp::{
     ErrorKind, IeType, Index, Interfaces, Message, MessageType, MessageView, validate,
 };
 
-use crate::octets::{hex, tlv};
+use crate::bytes::{hex, tlv};
 use crate::values::{framed, tables, zeros};
 
 /// The shortest value of a member.
@@ -84,9 +84,9 @@ fn message_valid_on_any_interface_decodes_to_owned_value() {
         let top = message.table().expect("a table");
         let members = table.members.iter().map(|member| Some(member.ie));
         for without in members.chain([None]) {
-            let octets = framed(message, &body(top, &way, without));
+            let bytes = framed(message, &body(top, &way, without));
             let mut index = Index::new();
-            let view = MessageView::decode(&octets, &mut index).expect("well-formed");
+            let view = MessageView::decode(&bytes, &mut index).expect("well-formed");
             let is_value = view.to_message().is_ok();
             let mut left = Interfaces::NONE;
             for on in Interfaces::ALL.iter() {
@@ -113,10 +113,10 @@ fn message_is_invalid_on_interface_that_lacks_it() {
         // Session Set Deletion Request without Node ID.
         ("200e000400000400", Interfaces::SXC.with(Interfaces::N4MB)),
     ];
-    for (octets, on) in foreign {
-        let octets = hex(octets);
+    for (bytes, on) in foreign {
+        let bytes = hex(bytes);
         let mut index = Index::new();
-        let view = MessageView::decode(&octets, &mut index).expect("well-formed");
+        let view = MessageView::decode(&bytes, &mut index).expect("well-formed");
         assert!(validate(&view, Interfaces::ALL).is_err(), "{view}");
         for on in on.iter() {
             let rejection = validate(&view, on).expect_err("no message of the interface");
@@ -129,9 +129,9 @@ fn message_is_invalid_on_interface_that_lacks_it() {
         }
     }
     // The same message with its required elements, on an interface that has it.
-    let octets = hex("20040009000004000013000101");
+    let bytes = hex("20040009000004000013000101");
     let mut index = Index::new();
-    let view = MessageView::decode(&octets, &mut index).expect("well-formed");
+    let view = MessageView::decode(&bytes, &mut index).expect("well-formed");
     let on = validate(&view, Interfaces::ALL).expect("it is whole");
     assert_eq!(on, MessageType::PFD_MANAGEMENT_RESPONSE.interfaces());
 }

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! let mut proof = Proof::by("vector");
-//! proof.message_and_elements(octets);
+//! proof.message_and_elements(bytes);
 //! proof.record();
 //! ```
 
@@ -52,9 +52,9 @@ impl Proof {
     }
 
     /// Notes a message and every element in it, at any depth, that its table lists in that place.
-    pub(crate) fn message_and_elements(&mut self, octets: &[u8]) {
+    pub(crate) fn message_and_elements(&mut self, bytes: &[u8]) {
         let mut index = Index::new();
-        if let Ok(view) = MessageView::decode(octets, &mut index) {
+        if let Ok(view) = MessageView::decode(bytes, &mut index) {
             self.message(view.message_type());
             self.members(view.root());
         }

@@ -7,13 +7,13 @@ use strowger_pfcp::{
     IeType, Index, Interfaces, Message, MessageType, MessageView, Rejection, validate,
 };
 
-use crate::octets::tlv;
+use crate::bytes::tlv;
 use crate::values::framed;
 
 fn found(message: MessageType, body: &[u8]) -> Vec<Finding> {
-    let octets = framed(message, body);
+    let bytes = framed(message, body);
     let mut index = Index::new();
-    let view = MessageView::decode(&octets, &mut index).expect("well-formed");
+    let view = MessageView::decode(&bytes, &mut index).expect("well-formed");
     findings(&view, Interfaces::N4)
 }
 
@@ -29,9 +29,9 @@ fn by_clause(message: MessageType, body: &[u8]) -> Vec<(IeType, &'static str)> {
 }
 
 fn rejection(message: MessageType, body: &[u8]) -> Option<Rejection> {
-    let octets = framed(message, body);
-    let error = Message::decode(&octets).expect_err("malformed");
-    Rejection::of(&error, &octets)
+    let bytes = framed(message, body);
+    let error = Message::decode(&bytes).expect_err("malformed");
+    Rejection::of(&error, &bytes)
 }
 
 const MODIFICATION: MessageType = MessageType::SESSION_MODIFICATION_REQUEST;
@@ -121,9 +121,9 @@ fn broken_framing_is_answered_only_inside_an_element() {
 #[test]
 fn truncated_stored_rule_is_answered_as_incorrect() {
     // A rule that is restored from a store, and that ends in the middle of a header.
-    let octets = tlv(1, &[0]);
-    let error = RuleSet::restore(&octets).expect_err("no rule");
-    let rejection = Rejection::of(&error, &octets).expect("answered");
+    let bytes = tlv(1, &[0]);
+    let error = RuleSet::restore(&bytes).expect_err("no rule");
+    let rejection = Rejection::of(&error, &bytes).expect("answered");
     assert_eq!(rejection.cause, Cause::MANDATORY_IE_INCORRECT);
 }
 
@@ -273,9 +273,9 @@ fn flag_requires_its_members() {
 #[test]
 fn empty_message_lacks_every_mandatory_member() {
     for message in MessageType::ALL {
-        let octets = framed(*message, &[]);
+        let bytes = framed(*message, &[]);
         let mut index = Index::new();
-        let view = MessageView::decode(&octets, &mut index).expect("well-formed");
+        let view = MessageView::decode(&bytes, &mut index).expect("well-formed");
         let table = message.table().expect("a table");
         for on in Interfaces::ALL.iter() {
             let mandatory = table.members.iter().filter(|member| {

@@ -10,7 +10,7 @@ use strowger_pfcp::{
     IeType, Index, Interfaces, Message, MessageType, MessageView, Release, Sequence, validate,
 };
 
-use crate::octets::{node_message, session_message, tlv};
+use crate::bytes::{node_message, session_message, tlv};
 
 const NODE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
@@ -19,9 +19,9 @@ fn setup(features: UpFunctionFeatures) -> AssociationSetupRequest {
 }
 
 fn found(message: &Message, release: Release) -> Vec<String> {
-    let octets = message.encode().expect("short");
+    let bytes = message.encode().expect("short");
     let mut index = Index::new();
-    let view = MessageView::decode(&octets, &mut index).expect("well-formed");
+    let view = MessageView::decode(&bytes, &mut index).expect("well-formed");
     newer(&view, release)
         .iter()
         .map(ToString::to_string)
@@ -42,12 +42,12 @@ fn newer_flag_is_reported_refused_and_removed() {
         "Association Setup Request / UP Function Features: MOQ is newer than R17"
     );
     let reduced = message.reduced_to(Release::R17).expect("an old message");
-    let octets = reduced
+    let bytes = reduced
         .encode_in(Release::R17)
         .expect("nothing newer is left");
     let expected = Message::node(Sequence::new(1), setup(old));
     assert_eq!(
-        Message::decode(&octets).expect("well-formed").body,
+        Message::decode(&bytes).expect("well-formed").body,
         expected.body
     );
 }
@@ -66,8 +66,8 @@ fn newer_element_is_removed_and_older_content_kept() {
     let reduced = message.reduced_to(Release::R17).expect("an old message");
     assert!(found(&reduced, Release::R17).is_empty());
     let vendor = [0x80, 1, 0, 3, 0, 9, 1];
-    let octets = reduced.encode().expect("short");
-    assert!(octets.windows(vendor.len()).any(|part| part == vendor));
+    let bytes = reduced.encode().expect("short");
+    assert!(bytes.windows(vendor.len()).any(|part| part == vendor));
 }
 
 #[test]
@@ -92,9 +92,9 @@ fn release_display_round_trips() {
 }
 
 /// Judges a message in both releases.
-fn judged(octets: &[u8], on: Interfaces) -> [Result<Interfaces, String>; 2] {
+fn judged(bytes: &[u8], on: Interfaces) -> [Result<Interfaces, String>; 2] {
     let mut index = Index::new();
-    let view = MessageView::decode(octets, &mut index).expect("well-formed");
+    let view = MessageView::decode(bytes, &mut index).expect("well-formed");
     [Release::R17, Release::R19].map(|release| {
         validate(&view, on.in_release(release)).map_err(|rejection| rejection.to_string())
     })
@@ -104,15 +104,15 @@ fn judged(octets: &[u8], on: Interfaces) -> [Result<Interfaces, String>; 2] {
 fn release_17_does_not_require_newer_members() {
     // MBS sessions have had URRs since release 18: a receiver of release 17 ignores a broken one.
     let urr = tlv(6, &tlv(81, &[0, 0, 0, 1]));
-    let octets = session_message(52, &urr);
-    let [old, new] = judged(&octets, Interfaces::N4MB);
+    let bytes = session_message(52, &urr);
+    let [old, new] = judged(&bytes, Interfaces::N4MB);
     assert_eq!(old, Ok(Interfaces::N4MB));
     let error = new.expect_err("a URR without its method");
     assert!(
         error.ends_with("Create URR[0]: Measurement Method is missing"),
         "{error}"
     );
-    let [old, new] = judged(&octets, Interfaces::N4);
+    let [old, new] = judged(&bytes, Interfaces::N4);
     assert!(old.is_err() && new.is_err());
 }
 
@@ -128,9 +128,9 @@ fn incomplete_newer_group_is_ignored() {
     let stamp = tlv(96, &[0; 4]);
     let node = tlv(60, &[0, 127, 0, 0, 1]);
     let empty = tlv(newer.map_or(0, |ie| ie.0), &[]);
-    let octets = node_message(5, &[node, stamp, empty].concat());
+    let bytes = node_message(5, &[node, stamp, empty].concat());
     let mut index = Index::new();
-    let view = MessageView::decode(&octets, &mut index).expect("well-formed");
+    let view = MessageView::decode(&bytes, &mut index).expect("well-formed");
     assert_eq!(
         validate(&view, Interfaces::N4.in_release(Release::R17)),
         Ok(Interfaces::N4)
@@ -146,9 +146,9 @@ fn incomplete_newer_group_is_ignored() {
 #[test]
 fn findings_for_release_17_include_newer_flags() {
     let message = Message::node(Sequence::new(1), setup(UpFunctionFeatures::MOQ));
-    let octets = message.encode().expect("short");
+    let bytes = message.encode().expect("short");
     let mut index = Index::new();
-    let view = MessageView::decode(&octets, &mut index).expect("well-formed");
+    let view = MessageView::decode(&bytes, &mut index).expect("well-formed");
     let found = findings(&view, Interfaces::N4.in_release(Release::R17));
     let found: Vec<String> = found.iter().map(ToString::to_string).collect();
     assert!(
@@ -164,9 +164,9 @@ fn findings_for_release_17_include_newer_flags() {
 fn newer_content_is_attributed_to_its_rule() {
     let rule = |inside: &[u8]| tlv(1, &[&tlv(56, &[0, 1])[..], inside].concat());
     let metadata = tlv(IeType::METADATA.0, &[1, 2]);
-    let octets = session_message(52, &[rule(&[]), rule(&metadata)].concat());
+    let bytes = session_message(52, &[rule(&[]), rule(&metadata)].concat());
     let mut index = Index::new();
-    let view = MessageView::decode(&octets, &mut index).expect("well-formed");
+    let view = MessageView::decode(&bytes, &mut index).expect("well-formed");
     let found = newer(&view, Release::R17);
     assert_eq!(found.len(), 1);
     let text = found[0].to_string();
@@ -176,16 +176,16 @@ fn newer_content_is_attributed_to_its_rule() {
     );
 }
 
-fn newer_in(octets: &[u8]) -> Vec<String> {
+fn newer_in(bytes: &[u8]) -> Vec<String> {
     let mut index = Index::new();
-    let view = MessageView::decode(octets, &mut index).expect("well-formed");
+    let view = MessageView::decode(bytes, &mut index).expect("well-formed");
     let found = newer(&view, Release::R17);
     found.iter().map(ToString::to_string).collect()
 }
 
 /// A message as a receiver of release 17 sees it.
-fn reduced(octets: &[u8]) -> Vec<u8> {
-    let message = Message::decode(octets).expect("whole");
+fn reduced(bytes: &[u8]) -> Vec<u8> {
+    let message = Message::decode(bytes).expect("whole");
     let reduced = message.reduced_to(Release::R17).expect("an old message");
     reduced.encode().expect("short")
 }

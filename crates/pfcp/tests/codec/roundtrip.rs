@@ -1,6 +1,6 @@
 //! Decode, drop the bytes, encode: the bytes are the same.
 
-use crate::octets::{session_message, tlv};
+use crate::bytes::{session_message, tlv};
 use strowger_pfcp::ie::{
     CreateFar, CreatePdr, FSeid, FTeid, FarId, ForwardingParameters, NodeId, Pdi, Precedence,
     SourceInterface,
@@ -38,37 +38,37 @@ fn unusual(f_teid: &[u8]) -> Vec<u8> {
 
 #[test]
 fn order_unknown_elements_and_spare_bits_survive() {
-    let octets = unusual(&[1, 0, 0, 0, 7, 127, 0, 0, 1]);
-    let message = Message::decode(&octets).expect("well-formed");
-    assert_eq!(message.encode().expect("short"), octets);
+    let bytes = unusual(&[1, 0, 0, 0, 7, 127, 0, 0, 1]);
+    let message = Message::decode(&bytes).expect("well-formed");
+    assert_eq!(message.encode().expect("short"), bytes);
 }
 
 #[test]
 fn an_error_names_the_path_and_the_offset() {
-    let octets = unusual(&[1, 0, 0]);
-    let error = Message::decode(&octets).expect_err("an F-TEID of length 3");
+    let bytes = unusual(&[1, 0, 0]);
+    let error = Message::decode(&bytes).expect_err("an F-TEID of length 3");
     assert_eq!(
         error.to_string(),
         "Session Establishment Request / Create PDR[0] / PDI / F-TEID: length 3, need 5"
     );
-    assert_eq!(octets[error.offset()..][..3], [1, 0, 0]);
+    assert_eq!(bytes[error.offset()..][..3], [1, 0, 0]);
 }
 
 #[test]
-fn a_changed_field_changes_only_its_octets() {
-    let octets = unusual(&[1, 0, 0, 0, 7, 127, 0, 0, 1]);
-    let mut message = Message::decode(&octets).expect("well-formed");
+fn a_changed_field_changes_only_its_bytes() {
+    let bytes = unusual(&[1, 0, 0, 0, 7, 127, 0, 0, 1]);
+    let mut message = Message::decode(&bytes).expect("well-formed");
     let strowger_pfcp::message::Body::SessionEstablishmentRequest(body) = &mut message.body else {
         panic!("an establishment");
     };
     body.create_pdrs[0].far_id = Some(FarId(0x0102_0304));
     let changed = message.encode().expect("short");
     let differ = |(a, b): (&u8, &u8)| a != b;
-    assert_eq!(changed.len(), octets.len());
+    assert_eq!(changed.len(), bytes.len());
     assert_eq!(
         changed
             .iter()
-            .zip(&octets)
+            .zip(&bytes)
             .filter(|pair| differ(*pair))
             .count(),
         4
@@ -90,17 +90,17 @@ fn a_built_message_decodes_to_itself() {
         .create_pdrs([pdr])
         .create_fars([far]);
     let message = Message::session(Seid(0), Sequence::new(9), body);
-    let octets = message.encode().expect("short");
-    assert_eq!(Message::decode(&octets).expect("well-formed"), message);
+    let bytes = message.encode().expect("short");
+    assert_eq!(Message::decode(&bytes).expect("well-formed"), message);
 }
 
 #[test]
 fn a_heartbeat_is_shown_on_two_lines() {
-    let octets = [
+    let bytes = [
         0x20, 1, 0, 12, 0, 0, 1, 0, 0, 96, 0, 4, 0xe8, 0x1f, 0xdc, 0x30,
     ];
     let mut index = Index::new();
-    let view = MessageView::decode(&octets, &mut index).expect("a heartbeat");
+    let view = MessageView::decode(&bytes, &mut index).expect("a heartbeat");
     assert_eq!(
         view.to_string(),
         "Heartbeat Request (1), sequence 1\n  Recovery Time Stamp (96): 2023-05-30T02:21:36Z"

@@ -3,7 +3,7 @@
 use strowger_pfcp::IeType;
 use strowger_pfcp::ie::descriptor::{Descriptor, Leaf, describe};
 
-use crate::octets::shared_json;
+use crate::bytes::shared_json;
 
 /// Types without a row, and the reason.
 pub(crate) const ROWLESS: &[(u16, &str)] = &[
@@ -12,23 +12,23 @@ pub(crate) const ROWLESS: &[(u16, &str)] = &[
     (381, "Table 8.1.2-1 gives it to no element yet"),
 ];
 
-/// Values of zeros whose length differs from the number of octets in the specification: type, our
+/// Values of zeros whose length differs from the number of bytes in the specification: type, our
 /// number, its number, reason.
 pub(crate) const LENGTHS: &[(u16, usize, usize, &str)] = &[
     (21, 5, 1, "without CHOOSE there is a TEID (§8.2.3)"),
-    (43, 2, 1, "features have two octets at least (§8.2.25)"),
+    (43, 2, 1, "features have two bytes at least (§8.2.25)"),
     (60, 5, 1, "a node named by an IPv4 address (§8.2.38)"),
     (65, 5, 1, "a node named by an IPv4 address (§8.2.43)"),
     (98, 3, 1, "a type, then a length or two (§8.2.67)"),
     (114, 3, 1, "a packet detection rule (§8.2.80)"),
-    (115, 5, 1, "the interval has four octets (§8.2.81)"),
+    (115, 5, 1, "the interval has four bytes (§8.2.81)"),
     (144, 1, 7, "no address (§8.2.103)"),
     (145, 1, 7, "no address (§8.2.104)"),
     (
         152,
         10,
         7,
-        "three lengths, a depth and an identifier of three octets (§8.2.108)",
+        "three lengths, a depth and an identifier of three bytes (§8.2.108)",
     ),
     (278, 3, 1, "a type and flags come first (§8.2.187)"),
     (
@@ -41,7 +41,7 @@ pub(crate) const LENGTHS: &[(u16, usize, usize, &str)] = &[
         293,
         1,
         2,
-        "one octet of flags; tshark and rs-pfcp read it so (§8.2.200)",
+        "one byte of flags; tshark and rs-pfcp read it so (§8.2.200)",
     ),
     (306, 7, 5, "two lengths of addresses (§8.2.207)"),
     (308, 3, 1, "without CHOOSE there is a port (§8.2.209)"),
@@ -77,7 +77,7 @@ fn leaf_minimum_lengths_match_specification() {
         };
         let fixed = fact["min_fixed_octets"]
             .as_str()
-            .and_then(|octets| octets.parse().ok());
+            .and_then(|bytes| bytes.parse().ok());
         if fixed.is_some_and(|fixed: usize| fixed != least(leaf)) {
             differences.push((ie.0, least(leaf), fixed.unwrap_or(0)));
         }
@@ -92,8 +92,8 @@ fn leaf_minimum_lengths_match_specification() {
 /// Finds the shortest value of zeros that is well-formed.
 fn least(leaf: &Leaf) -> usize {
     let zeros = [0; 64];
-    let fits = |octets: &usize| {
-        strowger_pfcp::ie::descriptor::canonical(leaf.ie, &zeros[..*octets])
+    let fits = |bytes: &usize| {
+        strowger_pfcp::ie::descriptor::canonical(leaf.ie, &zeros[..*bytes])
             .is_some_and(|value| value.is_ok())
     };
     (0..zeros.len()).find(fits).unwrap_or(zeros.len())

@@ -8,7 +8,7 @@ use strowger_pfcp::ie::{
 };
 use strowger_pfcp::{Ie, IeType, Index, Message, MessageView, from_json, to_json};
 
-use crate::octets::{hex, node_message, tlv};
+use crate::bytes::{hex, node_message, tlv};
 use crate::values::leaves;
 
 /// An element with a signed number: its field, the bytes before the number, the size of the number,
@@ -102,16 +102,16 @@ fn message(ie: IeType, value: &[u8]) -> Vec<u8> {
 
 #[test]
 fn slow_clock_has_negative_offset() {
-    let octets = hex("200100100000010000d10008ffffffffffffffff");
+    let bytes = hex("200100100000010000d10008ffffffffffffffff");
     let mut index = Index::new();
-    let view = MessageView::decode(&octets, &mut index).expect("a message");
+    let view = MessageView::decode(&bytes, &mut index).expect("a message");
     let text = view.to_string();
     assert!(text.contains("-1 ns"), "{text}");
     assert_eq!(
         to_json(&view)["ies"][0]["value"],
         json!({ "time_offset_measurement": -1 })
     );
-    assert_eq!(from_json(&to_json(&view)).expect("JSON"), octets);
+    assert_eq!(from_json(&to_json(&view)).expect("JSON"), bytes);
 }
 
 #[test]
@@ -120,15 +120,15 @@ fn signed_fields_round_trip_their_range() {
         let Signed { ie, field, .. } = row;
         let most = i64::MAX >> (64 - 8 * row.size);
         for number in [-1 - most, -most, -1, 0, 1, most] {
-            let octets = row.message(number);
+            let bytes = row.message(number);
             let mut index = Index::new();
-            let view = MessageView::decode(&octets, &mut index).expect("a message");
+            let view = MessageView::decode(&bytes, &mut index).expect("a message");
             let json = to_json(&view);
             assert_eq!(json["ies"][1]["value"][field], json!(number), "{ie}");
-            assert_eq!(from_json(&json).expect("JSON"), octets, "{ie} {number}");
+            assert_eq!(from_json(&json).expect("JSON"), bytes, "{ie} {number}");
             assert!(view.to_string().contains(&number.to_string()), "{ie}");
-            let owned = Message::decode(&octets).expect("a message");
-            assert_eq!(owned.encode().expect("octets"), octets, "{ie} {number}");
+            let owned = Message::decode(&bytes).expect("a message");
+            assert_eq!(owned.encode().expect("octets"), bytes, "{ie} {number}");
         }
     }
 }
@@ -137,9 +137,9 @@ fn signed_fields_round_trip_their_range() {
 fn json_refuses_signed_value_out_of_range() {
     for row in SIGNED {
         let Signed { ie, field, .. } = row;
-        let octets = row.message(0);
+        let bytes = row.message(0);
         let mut index = Index::new();
-        let view = MessageView::decode(&octets, &mut index).expect("a message");
+        let view = MessageView::decode(&bytes, &mut index).expect("a message");
         let most = i128::from(i64::MAX >> (64 - 8 * row.size));
         for number in [most + 1, -most - 2] {
             let mut json = to_json(&view);
@@ -152,9 +152,9 @@ fn json_refuses_signed_value_out_of_range() {
 
 #[test]
 fn signed_fields_read_negative_values() {
-    fn again<T: Ie + PartialEq + std::fmt::Debug>(value: &T, octets: &str) {
+    fn again<T: Ie + PartialEq + std::fmt::Debug>(value: &T, bytes: &str) {
         let mut out = Vec::new();
-        let message = Message::decode(&message(T::TYPE, &hex(octets)));
+        let message = Message::decode(&message(T::TYPE, &hex(bytes)));
         let message = message.expect("a message");
         message.encode_into(&mut out).expect("octets");
         let mut index = Index::new();

@@ -9,7 +9,7 @@ use strowger_pfcp::session::{NoAllocator, Refusal, RuleId, RuleKind, RuleSet};
 use strowger_pfcp::wire::Tlvs;
 use strowger_pfcp::{Frame, IeType, Interfaces};
 
-use crate::octets::{session_message, tlv};
+use crate::bytes::{session_message, tlv};
 use crate::values::{Choices, group, leaf};
 
 /// Elements that refer to other rules, or leave something to be chosen: separate tests cover them.
@@ -27,12 +27,12 @@ const APART: [IeType; 10] = [
 ];
 
 fn id(kind: RuleKind, number: u32) -> Vec<u8> {
-    let octets = match kind {
+    let bytes = match kind {
         RuleKind::Pdr | RuleKind::Mar => 2,
         RuleKind::Far | RuleKind::Urr | RuleKind::Qer => 4,
         RuleKind::Bar | RuleKind::Srr | RuleKind::TrafficEndpoint => 1,
     };
-    tlv(kind.id().0, &number.to_be_bytes()[4 - octets..])
+    tlv(kind.id().0, &number.to_be_bytes()[4 - bytes..])
 }
 
 /// The minimal members of a rule of a kind.
@@ -62,8 +62,8 @@ fn least(kind: RuleKind) -> Vec<u8> {
 }
 
 /// Returns `true` if separate tests cover an element, or one inside it.
-fn is_apart(octets: &[u8]) -> bool {
-    Tlvs::new(octets).map_while(Result::ok).any(|tlv| {
+fn is_apart(bytes: &[u8]) -> bool {
+    Tlvs::new(bytes).map_while(Result::ok).any(|tlv| {
         let inner = matches!(describe(tlv.ie), Some(Descriptor::Group(_)));
         APART.contains(&tlv.ie) || inner && is_apart(tlv.value)
     })
@@ -81,9 +81,9 @@ fn optional(ie: IeType, choices: &mut Choices<'_>) -> Vec<Vec<u8>> {
                 Descriptor::Leaf(what) => leaf(what, choices),
                 Descriptor::Group(what) => group(what, choices),
             };
-            let octets = tlv(row.ie.0, &value);
+            let bytes = tlv(row.ie.0, &value);
             // In an update an empty value removes the element, which a separate test covers.
-            (!is_apart(&octets) && !value.is_empty()).then_some(octets)
+            (!is_apart(&bytes) && !value.is_empty()).then_some(bytes)
         })
         .collect()
 }
@@ -114,8 +114,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn stored_rules_of_every_kind_are_complete(octets in vec(any::<u8>(), 0..2048)) {
-        let mut choices = Choices::new(&octets);
+    fn stored_rules_of_every_kind_are_complete(bytes in vec(any::<u8>(), 0..2048)) {
+        let mut choices = Choices::new(&bytes);
         for kind in RuleKind::ALL {
             let name = RuleId { kind, id: 200 };
             let mut rows = optional(kind.create(), &mut choices);
@@ -130,7 +130,7 @@ proptest! {
             rows.pop();
             let kept = rules.rule(name).map(|rule| rule.value);
             prop_assert_eq!(kept, Some(&value[..]), "{}", kind);
-            let again = RuleSet::restore(rules.octets()).expect("its own octets");
+            let again = RuleSet::restore(rules.bytes()).expect("its own bytes");
             prop_assert_eq!(&again, &rules);
 
             // Elements that an update does not name stay byte for byte the same.

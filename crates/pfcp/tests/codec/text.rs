@@ -8,11 +8,11 @@ use strowger_pfcp::ie::descriptor::{
 };
 use strowger_pfcp::{IeType, Index, MessageType, MessageView};
 
-use crate::octets::{node_message, session_message, tlv};
+use crate::bytes::{node_message, session_message, tlv};
 
 /// Makes a value with the bits of a head and every field that they announce.
 fn value(leaf: &Leaf, head: &[u8]) -> Vec<u8> {
-    let mut octets = head.to_vec();
+    let mut bytes = head.to_vec();
     let mut bits = [0; 16];
     bits[..head.len()].copy_from_slice(head);
     let bits = u128::from_le_bytes(bits);
@@ -23,26 +23,26 @@ fn value(leaf: &Leaf, head: &[u8]) -> Vec<u8> {
             FieldPresence::Head { holds, .. } => holds(bits),
         };
         if there {
-            octets.extend(filling(field, bits));
+            bytes.extend(filling(field, bits));
         }
     }
-    octets
+    bytes
 }
 
 fn filling(field: &Field, head: u128) -> Vec<u8> {
     match field.kind {
-        FieldKind::Number { octets, .. } | FieldKind::Signed { octets } => vec![1; octets],
+        FieldKind::Number { bytes, .. } | FieldKind::Signed { bytes } => vec![1; bytes],
         FieldKind::Time | FieldKind::Ipv4 => vec![1; 4],
         FieldKind::Ipv6 => vec![1; 16],
         FieldKind::Mac => vec![1; 6],
         FieldKind::List(ListItemKind::Text, _) => vec![0, 3, 0, 1, b'a'],
-        FieldKind::List(ListItemKind::Octets, _) => vec![1, 0, 1, 1],
+        FieldKind::List(ListItemKind::Bytes, _) => vec![1, 0, 1, 1],
         FieldKind::Text(span)
-        | FieldKind::Octets(span)
+        | FieldKind::Bytes(span)
         | FieldKind::Labels(span)
         | FieldKind::Digits(span)
         | FieldKind::List(_, span) => match span {
-            FieldExtent::Fixed(octets) => vec![1; usize::from(octets)],
+            FieldExtent::Fixed(bytes) => vec![1; usize::from(bytes)],
             FieldExtent::Length8 => vec![2, 1, 1],
             FieldExtent::Length16 => vec![0, 2, 1, 1],
             FieldExtent::Address => vec![4, 1, 1, 1, 1],
@@ -58,18 +58,18 @@ fn filling(field: &Field, head: u128) -> Vec<u8> {
 
 /// Heads that together announce every field: all values of the first byte with the others empty,
 /// each bit of the others, and all bits.
-fn heads(octets: usize) -> Vec<Vec<u8>> {
-    if octets == 0 {
+fn heads(bytes: usize) -> Vec<Vec<u8>> {
+    if bytes == 0 {
         return vec![Vec::new()];
     }
-    let mut heads = vec![vec![0xff; octets]];
+    let mut heads = vec![vec![0xff; bytes]];
     for first in 0..=255 {
-        let mut head = vec![0; octets];
+        let mut head = vec![0; bytes];
         head[0] = first;
         heads.push(head);
     }
-    for bit in 8..8 * octets {
-        let mut head = vec![0; octets];
+    for bit in 8..8 * bytes {
+        let mut head = vec![0; bytes];
         head[bit / 8] = 1 << (bit % 8);
         heads.push(head);
     }
@@ -87,9 +87,9 @@ fn plain(text: &str) -> String {
 
 /// The line of an element in a message without elements, and its fields in JSON.
 fn shown(ie: IeType, value: &[u8]) -> (String, Vec<String>) {
-    let octets = node_message(11, &tlv(ie.0, value));
+    let bytes = node_message(11, &tlv(ie.0, value));
     let mut index = Index::new();
-    let view = MessageView::decode(&octets, &mut index).expect("well-formed");
+    let view = MessageView::decode(&bytes, &mut index).expect("well-formed");
     let text = view.to_string();
     let line = text.lines().nth(1).expect("a line for each element");
     (line.trim().to_owned(), json_fields(&view, ie))
@@ -167,13 +167,13 @@ fn every_message_is_shown_with_each_of_its_members() {
     for message in MessageType::ALL {
         let mut seen = BTreeSet::new();
         let body = members(message.table().expect("a table"), &mut seen);
-        let octets = if message.is_session() {
+        let bytes = if message.is_session() {
             session_message(message.0, &body)
         } else {
             node_message(message.0, &body)
         };
         let mut index = Index::new();
-        let view = MessageView::decode(&octets, &mut index).expect("well-formed");
+        let view = MessageView::decode(&bytes, &mut index).expect("well-formed");
         let text = view.to_string();
         for ie in &seen {
             let line = format!(" {ie} ({})", ie.0);
@@ -194,7 +194,7 @@ fn every_message_is_shown_with_each_of_its_members() {
                 );
             }
             assert!(!text.contains("\"hex\""), "{message}: {text}");
-            assert_eq!(strowger_pfcp::from_json(&json).expect("its own"), octets);
+            assert_eq!(strowger_pfcp::from_json(&json).expect("its own"), bytes);
         }
         all.extend(seen);
     }
@@ -206,14 +206,14 @@ fn every_message_is_shown_with_each_of_its_members() {
     // The remaining elements have neither fields nor members: each is shown by its name and bytes.
     assert!(left.iter().all(|ie| describe(*ie).is_none()), "{left:?}");
     for ie in left {
-        let octets = node_message(11, &tlv(ie.0, &[1, 2]));
+        let bytes = node_message(11, &tlv(ie.0, &[1, 2]));
         let mut index = Index::new();
-        let view = MessageView::decode(&octets, &mut index).expect("well-formed");
+        let view = MessageView::decode(&bytes, &mut index).expect("well-formed");
         let text = view.to_string();
         let line = text.lines().nth(1).unwrap_or_default().trim();
         assert_eq!(
             line,
-            format!("{ie} ({}) (unexpected): 0x0102, 2 octets", ie.0)
+            format!("{ie} ({}) (unexpected): 0x0102, 2 bytes", ie.0)
         );
     }
 }
@@ -226,7 +226,7 @@ fn text_shows_units_names_and_flags() {
             &[0, 0, 0, 3, 0xe8, 0, 0, 0, 7, 0xd0][..],
             "UL MBR 1000 kbit/s, DL MBR 2000 kbit/s",
         ),
-        (31, &[1, 0, 0, 0, 0, 0, 0, 4, 0], "total volume 1024 octets"),
+        (31, &[1, 0, 0, 0, 0, 0, 0, 4, 0], "total volume 1024 bytes"),
         (32, &[0, 0, 0, 60], "60 s"),
         (44, &[0x0c], "BUFF, NOCP"),
         (44, &[0, 0], "none"),
@@ -262,16 +262,16 @@ fn text_shows_units_names_and_flags() {
 #[test]
 fn unknown_elements_are_shown_as_hex_with_length() {
     let vendor = tlv(0x8001, &[0, 9, 0xab]);
-    let octets = node_message(1, &[tlv(96, &[0; 4]), tlv(999, &[]), vendor].concat());
+    let bytes = node_message(1, &[tlv(96, &[0; 4]), tlv(999, &[]), vendor].concat());
     let mut index = Index::new();
-    let view = MessageView::decode(&octets, &mut index).expect("well-formed");
+    let view = MessageView::decode(&bytes, &mut index).expect("well-formed");
     let text = view.to_string();
     let lines: Vec<&str> = text.lines().skip(2).map(str::trim).collect();
     assert_eq!(
         lines,
         [
-            "IE 999 (999) (unexpected): 0x, 0 octets",
-            "IE 32769 (32769) of enterprise 9 (unexpected): 0xab, 1 octet",
+            "IE 999 (999) (unexpected): 0x, 0 bytes",
+            "IE 32769 (32769) of enterprise 9 (unexpected): 0xab, 1 byte",
         ]
     );
 }

@@ -1,15 +1,15 @@
 //! Missing and wrong elements, and the answer about them.
 
-use crate::octets::{hex, node_message, session_message, shared_json, tlv};
+use crate::bytes::{hex, node_message, session_message, shared_json, tlv};
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::validate::{FindingKind, findings};
 use strowger_pfcp::{IeType, Index, Interfaces, MessageView, Rejection, frames, validate};
 
 /// Decodes and validates one message; returns the remaining interfaces, or the rejection.
-fn check(octets: &[u8], on: Interfaces) -> Result<Interfaces, Option<Rejection>> {
+fn check(bytes: &[u8], on: Interfaces) -> Result<Interfaces, Option<Rejection>> {
     let mut index = Index::new();
     let view =
-        MessageView::decode(octets, &mut index).map_err(|error| Rejection::of(&error, octets))?;
+        MessageView::decode(bytes, &mut index).map_err(|error| Rejection::of(&error, bytes))?;
     validate(&view, on).map_err(Some)
 }
 
@@ -31,16 +31,16 @@ fn establishment(rules: &[Vec<u8>]) -> Vec<u8> {
     session_message(50, &[node, f_seid(), rules.concat()].concat())
 }
 
-fn refused(octets: &[u8], on: Interfaces) -> Rejection {
-    check(octets, on).expect_err("refused").expect("answered")
+fn refused(bytes: &[u8], on: Interfaces) -> Rejection {
+    check(bytes, on).expect_err("refused").expect("answered")
 }
 
 #[test]
 fn missing_member_finding_names_rule_and_path() {
     let far_id = tlv(108, &[0, 0, 0, 1]);
     let good = pdr(1, &[tlv(29, &[0; 4]), far_id.clone()]);
-    let octets = establishment(&[good, pdr(9, &[far_id]), far()]);
-    let rejection = refused(&octets, Interfaces::N4);
+    let bytes = establishment(&[good, pdr(9, &[far_id]), far()]);
+    let rejection = refused(&bytes, Interfaces::N4);
     assert_eq!(rejection.cause, Cause::MANDATORY_IE_MISSING);
     assert_eq!(rejection.offending_ie, Some(IeType::PRECEDENCE));
     let failed = rejection.failed_rule.as_ref().expect("a rule");
@@ -51,10 +51,10 @@ fn missing_member_finding_names_rule_and_path() {
 
 #[test]
 fn findings_narrow_candidate_interfaces() {
-    let octets = establishment(&[pdr(1, &[tlv(108, &[0, 0, 0, 1])]), far()]);
-    assert_eq!(check(&octets, Interfaces::ALL), Ok(Interfaces::SXA));
-    assert!(check(&octets, Interfaces::SXA.with(Interfaces::SXB)).is_ok());
-    assert!(check(&octets, Interfaces::SXB.with(Interfaces::N4)).is_err());
+    let bytes = establishment(&[pdr(1, &[tlv(108, &[0, 0, 0, 1])]), far()]);
+    assert_eq!(check(&bytes, Interfaces::ALL), Ok(Interfaces::SXA));
+    assert!(check(&bytes, Interfaces::SXA.with(Interfaces::SXB)).is_ok());
+    assert!(check(&bytes, Interfaces::SXB.with(Interfaces::N4)).is_err());
 }
 
 #[test]
@@ -73,10 +73,10 @@ fn conditional_member_is_required_when_condition_holds() {
 #[test]
 fn repeated_and_unexpected_elements_are_reported_not_refused() {
     let body = [tlv(96, &[0; 4]), tlv(96, &[0; 4]), tlv(29, &[0; 4])].concat();
-    let octets = node_message(1, &body);
-    assert!(check(&octets, Interfaces::N4).is_ok());
+    let bytes = node_message(1, &body);
+    assert!(check(&bytes, Interfaces::N4).is_ok());
     let mut index = Index::new();
-    let view = MessageView::decode(&octets, &mut index).expect("well-formed");
+    let view = MessageView::decode(&bytes, &mut index).expect("well-formed");
     let kinds: Vec<_> = findings(&view, Interfaces::N4)
         .iter()
         .map(|finding| (finding.kind, finding.ie))
@@ -92,9 +92,9 @@ fn repeated_and_unexpected_elements_are_reported_not_refused() {
 
 #[test]
 fn findings_reports_every_finding() {
-    let octets = session_message(50, &tlv(1, &[]));
+    let bytes = session_message(50, &tlv(1, &[]));
     let mut index = Index::new();
-    let view = MessageView::decode(&octets, &mut index).expect("well-formed");
+    let view = MessageView::decode(&bytes, &mut index).expect("well-formed");
     let found = findings(&view, Interfaces::N4);
     let missing: Vec<u16> = found
         .iter()
@@ -132,8 +132,8 @@ fn known_crash_inputs_have_expected_outcome() {
     let cases = file["cases"].as_array().expect("cases");
     for case in cases {
         let name = case["name"].as_str().expect("a name");
-        let octets = hex(case["hex"].as_str().expect("octets"));
-        let outcome = outcome(&octets);
+        let bytes = hex(case["hex"].as_str().expect("octets"));
+        let outcome = outcome(&bytes);
         let expectations = match case["expect"].get("any") {
             Some(any) => any.as_array().expect("a list").clone(),
             None => vec![case["expect"].clone()],
@@ -144,10 +144,10 @@ fn known_crash_inputs_have_expected_outcome() {
 }
 
 /// The outcome that the codec alone decides: nothing to answer, rejected, or well-formed.
-fn outcome(octets: &[u8]) -> Result<(), Option<Rejection>> {
-    for frame in frames(octets) {
+fn outcome(bytes: &[u8]) -> Result<(), Option<Rejection>> {
+    for frame in frames(bytes) {
         let frame = frame.map_err(|_| None)?;
-        check(frame.octets, Interfaces::ALL)?;
+        check(frame.bytes, Interfaces::ALL)?;
     }
     Ok(())
 }

@@ -9,66 +9,66 @@ use strowger_pfcp::ie::descriptor::{
 };
 use strowger_pfcp::{IeType, MessageType};
 
-use crate::octets::{node_message, session_message, tlv};
+use crate::bytes::{node_message, session_message, tlv};
 
 /// Choices, byte by byte; zeros when they are used up.
 pub(crate) struct Choices<'a> {
-    octets: std::slice::Iter<'a, u8>,
+    bytes: std::slice::Iter<'a, u8>,
     /// If set, texts look as if people had written them.
     readable: bool,
 }
 
 impl<'a> Choices<'a> {
     /// Takes the bytes as they come.
-    pub(crate) fn new(octets: &'a [u8]) -> Self {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self {
-            octets: octets.iter(),
+            bytes: bytes.iter(),
             readable: false,
         }
     }
 
     /// Makes texts of letters, names of labels and numbers of digits.
-    pub(crate) fn readable(octets: &'a [u8]) -> Self {
+    pub(crate) fn readable(bytes: &'a [u8]) -> Self {
         Self {
-            octets: octets.iter(),
+            bytes: bytes.iter(),
             readable: true,
         }
     }
 
-    pub(crate) fn octet(&mut self) -> u8 {
-        self.octets.next().copied().unwrap_or(0)
+    pub(crate) fn byte(&mut self) -> u8 {
+        self.bytes.next().copied().unwrap_or(0)
     }
 
-    fn octets(&mut self, count: usize) -> Vec<u8> {
-        (0..count).map(|_| self.octet()).collect()
+    fn bytes(&mut self, count: usize) -> Vec<u8> {
+        (0..count).map(|_| self.byte()).collect()
     }
 
     /// A length that is short most of the time.
     fn length(&mut self) -> u8 {
-        self.octet() % 9
+        self.byte() % 9
     }
 
     fn letters(&mut self, count: usize) -> Vec<u8> {
-        (0..count).map(|_| b'a' + self.octet() % 26).collect()
+        (0..count).map(|_| b'a' + self.byte() % 26).collect()
     }
 
     fn labels(&mut self) -> Vec<u8> {
-        let mut octets = Vec::new();
-        for _ in 0..=self.octet() % 3 {
+        let mut bytes = Vec::new();
+        for _ in 0..=self.byte() % 3 {
             let length = 1 + self.length();
-            octets.push(length);
-            octets.extend(self.letters(usize::from(length)));
+            bytes.push(length);
+            bytes.extend(self.letters(usize::from(length)));
         }
-        octets
+        bytes
     }
 
     /// The digits of a number with 15 of them, two in a byte.
     fn digits(&mut self) -> Vec<u8> {
-        let mut octets: Vec<u8> = (0..8)
-            .map(|_| self.octet() % 10 + 16 * (self.octet() % 10))
+        let mut bytes: Vec<u8> = (0..8)
+            .map(|_| self.byte() % 10 + 16 * (self.byte() % 10))
             .collect();
-        octets[7] |= 0xf0;
-        octets
+        bytes[7] |= 0xf0;
+        bytes
     }
 }
 
@@ -87,32 +87,32 @@ pub(crate) fn noise(seed: u64, count: usize) -> Vec<u8> {
 
 /// Makes bytes with a format that the specification defines and no row describes.
 fn sensible(ie: IeType, field: &str, choices: &mut Choices<'_>) -> Option<Vec<u8>> {
-    let octets = match (ie, field) {
+    let bytes = match (ie, field) {
         (IeType::MAC_ADDRESSES_DETECTED | IeType::MAC_ADDRESSES_REMOVED, "c_tag" | "s_tag") => {
-            3 * usize::from(choices.octet() & 1)
+            3 * usize::from(choices.byte() & 1)
         }
-        (IeType::DL_BUFFERING_SUGGESTED_PACKET_COUNT, _) => 1 + usize::from(choices.octet() & 1),
+        (IeType::DL_BUFFERING_SUGGESTED_PACKET_COUNT, _) => 1 + usize::from(choices.byte() & 1),
         (IeType::LNS_ADDRESS, _) | (IeType::TRACE_INFORMATION, "trace_collection_entity") => {
-            [4, 16][usize::from(choices.octet() & 1)]
+            [4, 16][usize::from(choices.byte() & 1)]
         }
         (IeType::REMOTE_GTPU_PEER, "destination_interface") => {
-            return Some(vec![choices.octet() & 0xf]);
+            return Some(vec![choices.byte() & 0xf]);
         }
         (IeType::PMF_CONTROL_INFORMATION, "qfis") => {
             let count = usize::from(choices.length());
-            let octets = choices.octets(count);
-            return Some(octets.iter().map(|octet| octet & 0x3f).collect());
+            let bytes = choices.bytes(count);
+            return Some(bytes.iter().map(|byte| byte & 0x3f).collect());
         }
         _ => return None,
     };
-    Some(choices.octets(octets))
+    Some(choices.bytes(bytes))
 }
 
 /// Makes the bytes of a list of texts.
 fn texts(field: &str, choices: &mut Choices<'_>) -> Vec<u8> {
     // Each domain name is followed by its protocol.
     let each = if field.ends_with("protocol") { 2 } else { 1 };
-    let texts = (0..each * (choices.octet() % 3)).flat_map(|_| {
+    let texts = (0..each * (choices.byte() % 3)).flat_map(|_| {
         let length = 1 + choices.length();
         [vec![0, length], choices.letters(usize::from(length))].concat()
     });
@@ -121,10 +121,10 @@ fn texts(field: &str, choices: &mut Choices<'_>) -> Vec<u8> {
 
 /// Makes the bytes of a list of byte strings, after their count.
 fn counted(choices: &mut Choices<'_>) -> Vec<u8> {
-    let count = choices.octet() % 3;
+    let count = choices.byte() % 3;
     let each = (0..count).flat_map(|_| {
         let length = choices.length();
-        [vec![0, length], choices.octets(usize::from(length))].concat()
+        [vec![0, length], choices.bytes(usize::from(length))].concat()
     });
     let each: Vec<u8> = each.collect();
     [vec![count], each].concat()
@@ -137,13 +137,13 @@ fn span(
     choices: &mut Choices<'_>,
 ) -> Vec<u8> {
     let length = match span {
-        FieldExtent::Fixed(octets) => return choices.octets(usize::from(octets)),
+        FieldExtent::Fixed(bytes) => return choices.bytes(usize::from(bytes)),
         FieldExtent::RestButLast
         | FieldExtent::Rest
         | FieldExtent::Length8
         | FieldExtent::Length16 => choices.length(),
-        FieldExtent::Address => [4, 16][usize::from(choices.octet() & 1)],
-        FieldExtent::MacAddresses => 6 * (choices.octet() & 3),
+        FieldExtent::Address => [4, 16][usize::from(choices.byte() & 1)],
+        FieldExtent::MacAddresses => 6 * (choices.byte() & 3),
         // It is present already, with a count of its own if it has one.
         FieldExtent::Counted | FieldExtent::CountedItems => 0,
     };
@@ -152,7 +152,7 @@ fn span(
         FieldKind::Text(_) if choices.readable => choices.letters(1 + usize::from(length)),
         FieldKind::Labels(_) if choices.readable => choices.labels(),
         FieldKind::Digits(_) if choices.readable => choices.digits(),
-        _ => choices.octets(usize::from(length)),
+        _ => choices.bytes(usize::from(length)),
     };
     let length = u8::try_from(value.len()).expect("short");
     let before = match span {
@@ -168,7 +168,7 @@ fn span(
 
 /// Makes a well-formed value: any bits of the head, then the fields that they announce.
 pub(crate) fn leaf(leaf: &Leaf, choices: &mut Choices<'_>) -> Vec<u8> {
-    let head = choices.octets(leaf.head);
+    let head = choices.bytes(leaf.head);
     leaf_after(leaf, head, choices)
 }
 
@@ -188,20 +188,20 @@ fn leaf_after(leaf: &Leaf, mut value: Vec<u8>, choices: &mut Choices<'_>) -> Vec
                 true
             }
             FieldPresence::IfBytesRemain => {
-                more &= choices.octet() & 1 == 1;
+                more &= choices.byte() & 1 == 1;
                 more
             }
         };
         if there {
             value.extend(match field.kind {
-                FieldKind::Number { octets, .. } | FieldKind::Signed { octets } => {
-                    choices.octets(octets)
+                FieldKind::Number { bytes, .. } | FieldKind::Signed { bytes } => {
+                    choices.bytes(bytes)
                 }
-                FieldKind::Time | FieldKind::Ipv4 => choices.octets(4),
-                FieldKind::Ipv6 => choices.octets(16),
-                FieldKind::Mac => choices.octets(6),
+                FieldKind::Time | FieldKind::Ipv4 => choices.bytes(4),
+                FieldKind::Ipv6 => choices.bytes(16),
+                FieldKind::Mac => choices.bytes(6),
                 FieldKind::Text(at)
-                | FieldKind::Octets(at)
+                | FieldKind::Bytes(at)
                 | FieldKind::Labels(at)
                 | FieldKind::Digits(at)
                 | FieldKind::List(_, at) => {
@@ -210,7 +210,7 @@ fn leaf_after(leaf: &Leaf, mut value: Vec<u8>, choices: &mut Choices<'_>) -> Vec
                         .then(|| sensible(leaf.ie, field.name, choices));
                     let listed = match (field.kind, at) {
                         (_, FieldExtent::Counted) => {
-                            Some(choices.octets(2 * usize::from(value[0] & 0xf)))
+                            Some(choices.bytes(2 * usize::from(value[0] & 0xf)))
                         }
                         (FieldKind::List(ListItemKind::Text, _), _) => {
                             Some(texts(field.name, choices))
@@ -249,13 +249,13 @@ pub(crate) fn leaf_variety(what: &Leaf, seed: u64) -> Vec<Vec<u8>> {
     }
     let mut values = Vec::new();
     for (place, head) in (0..).zip(heads) {
-        let octets = noise(seed + place, 256);
+        let bytes = noise(seed + place, 256);
         let head = head.to_le_bytes()[..what.head].to_vec();
-        values.push(leaf_after(what, head, &mut Choices::readable(&octets)));
+        values.push(leaf_after(what, head, &mut Choices::readable(&bytes)));
     }
     for place in 0..8 {
-        let octets = noise(!seed - place, 256);
-        values.push(leaf(what, &mut Choices::readable(&octets)));
+        let bytes = noise(!seed - place, 256);
+        values.push(leaf(what, &mut Choices::readable(&bytes)));
     }
     values
 }
@@ -293,7 +293,7 @@ fn members(
     let mut members = Vec::new();
     for member in table.members {
         let wanted = match fill {
-            Fill::Some => choices.octet(),
+            Fill::Some => choices.byte(),
             Fill::Least => 0,
         };
         let mandatory = member.presence == Presence::Mandatory || way.first() == Some(&member.ie);
@@ -318,7 +318,7 @@ fn members(
         }
     }
     if !members.is_empty() && fill == Fill::Some {
-        let start = usize::from(choices.octet()) % members.len();
+        let start = usize::from(choices.byte()) % members.len();
         members.rotate_left(start);
     }
     members.concat()
@@ -353,9 +353,8 @@ pub(crate) fn message_with(
 /// The shortest value of zeros that an element may have.
 pub(crate) fn zeros(ie: u16) -> Vec<u8> {
     let zeros = [0; 64];
-    let fits = |octets: &usize| {
-        canonical(IeType(ie), &zeros[..*octets]).is_some_and(|value| value.is_ok())
-    };
+    let fits =
+        |bytes: &usize| canonical(IeType(ie), &zeros[..*bytes]).is_some_and(|value| value.is_ok());
     zeros[..(0..64).find(fits).unwrap_or(0)].to_vec()
 }
 

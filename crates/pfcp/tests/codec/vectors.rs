@@ -4,7 +4,7 @@
 use strowger_pfcp::ie::descriptor::canonical;
 use strowger_pfcp::{IeType, Message, frames};
 
-use crate::octets::{hex, node_message, shared_json};
+use crate::bytes::{hex, node_message, shared_json};
 use crate::proof::Proof;
 use crate::{tools, tshark};
 
@@ -49,16 +49,16 @@ fn foreign_messages_round_trip() {
     let mut odd = Vec::new();
     let vectors = vectors("pfcp/vectors/messages.json");
     let mut proof = Proof::by("vector");
-    for (name, octets) in &vectors {
-        for frame in frames(octets) {
+    for (name, bytes) in &vectors {
+        for frame in frames(bytes) {
             let again = frame.and_then(|frame| {
-                let again = Message::decode(frame.octets)?.encode()?;
-                Ok((again == frame.octets).then_some(frame.octets))
+                let again = Message::decode(frame.bytes)?.encode()?;
+                Ok((again == frame.bytes).then_some(frame.bytes))
             });
             match again {
-                Ok(Some(octets)) => proof.message_and_elements(octets),
-                Ok(None) => odd.push((format!("{name}: other octets"), octets.clone())),
-                Err(error) => odd.push((format!("{name}: {error}"), octets.clone())),
+                Ok(Some(bytes)) => proof.message_and_elements(bytes),
+                Ok(None) => odd.push((format!("{name}: other bytes"), bytes.clone())),
+                Err(error) => odd.push((format!("{name}: {error}"), bytes.clone())),
             }
         }
     }
@@ -97,8 +97,8 @@ fn foreign_elements_round_trip() {
     let mut odd = Vec::new();
     let vectors = vectors("pfcp/vectors/ies.json");
     let mut proof = Proof::by("vector");
-    for (name, octets) in &vectors {
-        let (head, value) = octets.split_at(4);
+    for (name, bytes) in &vectors {
+        let (head, value) = bytes.split_at(4);
         let ie = IeType(u16::from_be_bytes([head[0], head[1]]));
         let what = match canonical(ie, value) {
             None => "no row".to_owned(),
@@ -108,12 +108,12 @@ fn foreign_elements_round_trip() {
             }
             Some(Ok(again)) if value.starts_with(&again) => {
                 let more = value.len() - again.len();
-                format!("{more} octets more than the fields have")
+                format!("{more} bytes more than the fields have")
             }
             Some(Ok(again)) => format!("{again:02x?} for {value:02x?}"),
             Some(Err(error)) => error.to_string(),
         };
-        odd.push((format!("{name}: {what}"), node_message(1, octets)));
+        odd.push((format!("{name}: {what}"), node_message(1, bytes)));
     }
     if vectors.is_empty() {
         return;
@@ -126,7 +126,7 @@ fn foreign_elements_round_trip() {
 
 const ELEMENTS: [(&str, &str); 10] = [
     // A byte of flags that are all zero may be omitted.
-    ("ApplyAction: 1 octets more than the fields have", "accepts"),
+    ("ApplyAction: 1 bytes more than the fields have", "accepts"),
     // Spare bits are set.
     (
         "DownlinkDataServiceInformation/HasALL: [03, 3f, 3f] for [03, ff, ff]",
@@ -138,16 +138,16 @@ const ELEMENTS: [(&str, &str); 10] = [
     ),
     // No flag announces the MAC addresses.
     (
-        "PMFAddressInformation/Both: 12 octets more than the fields have",
+        "PMFAddressInformation/Both: 12 bytes more than the fields have",
         UNDECODED,
     ),
     (
-        "PMFAddressInformation/IPv6: 12 octets more than the fields have",
+        "PMFAddressInformation/IPv6: 12 bytes more than the fields have",
         UNDECODED,
     ),
     // Only the types for two addresses have a second one.
     (
-        "RedirectInformation/URL/2: 35 octets more than the fields have",
+        "RedirectInformation/URL/2: 35 bytes more than the fields have",
         UNDECODED,
     ),
     // In release 16 the type had other members inside a FAR.
@@ -159,7 +159,7 @@ const ELEMENTS: [(&str, &str); 10] = [
     ("ReportingFrequency: [03] for [07]", "accepts"),
     // Like the first.
     (
-        "ReportingTriggers: 1 octets more than the fields have",
+        "ReportingTriggers: 1 bytes more than the fields have",
         "accepts",
     ),
     // The element of a vendor.

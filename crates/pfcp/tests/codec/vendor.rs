@@ -9,8 +9,8 @@ use strowger_pfcp::ie::{Value, descriptor::FieldKind};
 use strowger_pfcp::vendor::{Dictionary, VendorField, VendorRow, VendorRowError, WriteError};
 use strowger_pfcp::{Frame, IeType, Ignore, Index, MessageView, from_json, to_json};
 
+use crate::bytes::{node_message, tlv};
 use crate::framing::messages;
-use crate::octets::{node_message, tlv};
 
 const ACME: u16 = 35_818;
 const SLICE: u16 = 0x8001;
@@ -27,7 +27,7 @@ static TUNNEL_FIELDS: [VendorField; 6] = [
     VendorField::ipv4("inner"),
     VendorField::ipv6("outer"),
     VendorField::mac("port"),
-    VendorField::octets("key", FieldExtent::Length8),
+    VendorField::bytes("key", FieldExtent::Length8),
     VendorField::number("number", 8),
 ];
 
@@ -66,16 +66,16 @@ fn tunnel() -> Vec<u8> {
     of_acme(TUNNEL, &value)
 }
 
-fn text(octets: &[u8], dictionary: &Dictionary) -> Vec<String> {
+fn text(bytes: &[u8], dictionary: &Dictionary) -> Vec<String> {
     let mut index = Index::new();
-    let view = MessageView::decode(octets, &mut index).expect("well-formed");
+    let view = MessageView::decode(bytes, &mut index).expect("well-formed");
     let text = dictionary.show(&view).to_string();
     text.lines().skip(1).map(ToOwned::to_owned).collect()
 }
 
-fn as_json(octets: &[u8], dictionary: &Dictionary) -> Json {
+fn as_json(bytes: &[u8], dictionary: &Dictionary) -> Json {
     let mut index = Index::new();
-    let view = MessageView::decode(octets, &mut index).expect("well-formed");
+    let view = MessageView::decode(bytes, &mut index).expect("well-formed");
     dictionary.to_json(&view)
 }
 
@@ -90,9 +90,9 @@ fn differences(left: &[u8], right: &[u8], ignore: &Ignore) -> Vec<String> {
 
 #[test]
 fn an_element_shows_its_name_its_vendor_and_its_fields() {
-    let octets = node_message(1, &[slice(7, "gold"), tunnel()].concat());
+    let bytes = node_message(1, &[slice(7, "gold"), tunnel()].concat());
     assert_eq!(
-        text(&octets, &acme()),
+        text(&bytes, &acme()),
         [
             "  Acme Slice (32769) of Acme (35818): slice 7, label gold",
             "  Acme Tunnel (32771) of Acme (35818): since 2036-02-07T06:29:16Z, inner 10.0.0.1, \
@@ -103,11 +103,11 @@ fn an_element_shows_its_name_its_vendor_and_its_fields() {
 
 #[test]
 fn vendor_element_without_row_is_shown_as_hex() {
-    let octets = node_message(1, &slice(7, ""));
-    let expected = "  IE 32769 (32769) of enterprise 35818 (unexpected): 0x000007, 3 octets";
-    assert_eq!(text(&octets, &Dictionary::new()), [expected]);
+    let bytes = node_message(1, &slice(7, ""));
+    let expected = "  IE 32769 (32769) of enterprise 35818 (unexpected): 0x000007, 3 bytes";
+    assert_eq!(text(&bytes, &Dictionary::new()), [expected]);
     let other = tlv(SLICE, &[0, 9, 0, 0, 7]);
-    let expected = "  IE 32769 (32769) of enterprise 9 (unexpected): 0x000007, 3 octets";
+    let expected = "  IE 32769 (32769) of enterprise 9 (unexpected): 0x000007, 3 bytes";
     assert_eq!(text(&node_message(1, &other), &acme()), [expected]);
 }
 
@@ -122,9 +122,9 @@ fn a_group_shows_members_of_every_kind_at_every_depth() {
         tlv(999, &[5]),
         tlv(0x8009, &[0, 9, 1]),
     ];
-    let octets = node_message(1, &of_acme(BUNDLE, &members.concat()));
+    let bytes = node_message(1, &of_acme(BUNDLE, &members.concat()));
     assert_eq!(
-        text(&octets, &acme()),
+        text(&bytes, &acme()),
         [
             "  Acme Bundle (32770) of Acme (35818)",
             "    Recovery Time Stamp (96): 2036-02-07T06:28:16Z",
@@ -133,42 +133,42 @@ fn a_group_shows_members_of_every_kind_at_every_depth() {
             "      Acme Slice (32769) of Acme (35818): slice 1, label in a PDR",
             "    Acme Bundle (32770) of Acme (35818)",
             "      Acme Slice (32769) of Acme (35818): slice 2, label inner",
-            "    IE 999 (999): 0x05, 1 octet",
-            "    IE 32777 (32777) of enterprise 9: 0x01, 1 octet",
+            "    IE 999 (999): 0x05, 1 byte",
+            "    IE 32777 (32777) of enterprise 9: 0x01, 1 byte",
         ]
     );
-    let json = as_json(&octets, &acme());
+    let json = as_json(&bytes, &acme());
     let bundle = &json["ies"][0];
     assert_eq!(bundle["name"], "Acme Bundle");
     assert_eq!(bundle["enterprise_name"], "Acme");
     assert_eq!(bundle["ies"][1]["ies"][1]["value"]["label"], "in a PDR");
     assert_eq!(bundle["ies"][2]["ies"][0]["value"]["slice"], 2);
-    assert_eq!(acme().from_json(&json), Ok(octets));
+    assert_eq!(acme().from_json(&json), Ok(bytes));
 }
 
 #[test]
-fn trailing_octets_are_kept_and_short_value_is_opaque() {
+fn trailing_bytes_are_kept_and_short_value_is_opaque() {
     let mut long = tunnel();
     long.extend([0xee, 0xff]);
     long[3] += 2;
-    let octets = node_message(1, &[long, of_acme(TUNNEL, &[1, 2])].concat());
-    let lines = text(&octets, &acme());
+    let bytes = node_message(1, &[long, of_acme(TUNNEL, &[1, 2])].concat());
+    let lines = text(&bytes, &acme());
     assert!(
         lines[0].ends_with("number 256, trailing bytes 0xeeff"),
         "{lines:?}"
     );
     assert!(
-        lines[1].ends_with(": shorter than its fields: 0x0102, 2 octets"),
+        lines[1].ends_with(": shorter than its fields: 0x0102, 2 bytes"),
         "{lines:?}"
     );
-    let json = as_json(&octets, &acme());
+    let json = as_json(&bytes, &acme());
     assert_eq!(json["ies"][0]["tail"], "eeff");
     assert_eq!(json["ies"][1]["value"], json!({ "hex": "0102" }));
-    assert_eq!(acme().from_json(&json), Ok(octets));
+    assert_eq!(acme().from_json(&json), Ok(bytes));
 }
 
 #[test]
-fn json_with_names_gives_the_same_octets() {
+fn json_with_names_gives_the_same_bytes() {
     let message = json!({
         "type": 1, "sequence": 1,
         "ies": [
@@ -179,8 +179,8 @@ fn json_with_names_gives_the_same_octets() {
         ],
     });
     let bundle = of_acme(BUNDLE, &tlv(96, &[0; 4]));
-    let octets = node_message(1, &[slice(7, "gold"), bundle].concat());
-    assert_eq!(acme().from_json(&message), Ok(octets));
+    let bytes = node_message(1, &[slice(7, "gold"), bundle].concat());
+    assert_eq!(acme().from_json(&message), Ok(bytes));
     let error = from_json(&message).expect_err("no row").to_string();
     assert_eq!(
         error,
@@ -257,21 +257,21 @@ fn members_of_a_vendors_group_are_compared_in_any_order() {
 fn fields_are_read_and_written_by_name() {
     let row = &ROWS[0];
     let value = row.value(&[
-        ("label", Value::Octets(b"gold")),
+        ("label", Value::Bytes(b"gold")),
         ("slice", Value::Number(7)),
     ]);
-    let octets = node_message(1, &tlv(SLICE, &value.expect("a value")));
-    assert_eq!(octets, node_message(1, &slice(7, "gold")));
+    let bytes = node_message(1, &tlv(SLICE, &value.expect("a value")));
+    assert_eq!(bytes, node_message(1, &slice(7, "gold")));
     let mut index = Index::new();
-    let view = MessageView::decode(&octets, &mut index).expect("well-formed");
+    let view = MessageView::decode(&bytes, &mut index).expect("well-formed");
     let part = view.root().find(IeType(SLICE)).expect("it is there");
     let acme = acme();
     let element = acme.element(part).expect("a row that fits");
-    assert_eq!(element.field("label"), Some(Value::Octets(b"gold")));
+    assert_eq!(element.field("label"), Some(Value::Bytes(b"gold")));
     assert_eq!(element.field("color"), None);
     assert!(element.tail().is_empty());
 
-    let label = ("label", Value::Octets(b""));
+    let label = ("label", Value::Bytes(b""));
     let field = |name: &str| Err(WriteError::Field(name.to_owned()));
     assert_eq!(row.value(&[label]), field("slice"));
     assert_eq!(
@@ -301,25 +301,25 @@ fn ambiguous_row_is_refused() {
         ))
     };
     let field = |kind| of(VendorField::read("a".into(), kind));
-    let number = |octets, width| FieldKind::Number {
-        octets,
+    let number = |bytes, width| FieldKind::Number {
+        bytes,
         width,
         names: None,
     };
     assert_eq!(field(number(8, 64)), Ok(()));
-    for (octets, width) in [(0, 0), (9, 72), (2, 15), (usize::MAX, 64)] {
+    for (bytes, width) in [(0, 0), (9, 72), (2, 15), (usize::MAX, 64)] {
         assert_eq!(
-            field(number(octets, width)),
-            Err(VendorRowError::Octets("a".into()))
+            field(number(bytes, width)),
+            Err(VendorRowError::Bytes("a".into()))
         );
     }
     assert_eq!(
         of(VendorField::number("a", 0)),
-        Err(VendorRowError::Octets("a".into()))
+        Err(VendorRowError::Bytes("a".into()))
     );
     assert_eq!(
         of(VendorField::number("a", usize::MAX)),
-        Err(VendorRowError::Octets("a".into()))
+        Err(VendorRowError::Bytes("a".into()))
     );
     let bits = FieldKind::Bits {
         shift: 0,
@@ -332,8 +332,8 @@ fn ambiguous_row_is_refused() {
         Err(VendorRowError::Kind("a".into()))
     );
     assert_eq!(
-        field(FieldKind::Octets(FieldExtent::Fixed(0))),
-        Err(VendorRowError::Octets("a".into()))
+        field(FieldKind::Bytes(FieldExtent::Fixed(0))),
+        Err(VendorRowError::Bytes("a".into()))
     );
     let name = |name: &str| add(VendorRow::read(1, IeType(SLICE), name.to_owned(), None));
     assert_eq!(name(&"ä".repeat(64)), Ok(()));
@@ -355,26 +355,26 @@ fn vendor_group_nesting_is_limited() {
     // As deeply nested as a message can be, with the vendor's groups alone and with tables in
     // between.
     for between in [false, true] {
-        let mut octets = Vec::new();
-        while octets.len() < 65_000 {
-            octets = of_acme(BUNDLE, &octets);
+        let mut bytes = Vec::new();
+        while bytes.len() < 65_000 {
+            bytes = of_acme(BUNDLE, &bytes);
             if between {
-                octets = tlv(1, &octets);
+                bytes = tlv(1, &bytes);
             }
         }
-        let octets = node_message(1, &of_acme(BUNDLE, &octets));
-        assert!(text(&octets, &acme()).len() < 40);
-        let json = as_json(&octets, &acme());
-        assert_eq!(acme().from_json(&json).as_deref(), Ok(&*octets));
-        assert_eq!(differences(&octets, &octets, &Ignore::nothing()), [""; 0]);
+        let bytes = node_message(1, &of_acme(BUNDLE, &bytes));
+        assert!(text(&bytes, &acme()).len() < 40);
+        let json = as_json(&bytes, &acme());
+        assert_eq!(acme().from_json(&json).as_deref(), Ok(&*bytes));
+        assert_eq!(differences(&bytes, &bytes, &Ignore::nothing()), [""; 0]);
     }
 }
 
 proptest! {
     #[test]
-    fn dictionary_affects_only_its_elements(octets in messages()) {
+    fn dictionary_affects_only_its_elements(bytes in messages()) {
         let (acme, mut index) = (acme(), Index::new());
-        let view = Frame::decode(&octets).and_then(|frame| MessageView::of(&frame, &mut index));
+        let view = Frame::decode(&bytes).and_then(|frame| MessageView::of(&frame, &mut index));
         if let Ok(view) = view && view.root().parts().all(|part| acme.element(part).is_none()) {
             prop_assert_eq!(acme.show(&view).to_string(), view.to_string());
             prop_assert_eq!(acme.to_json(&view), to_json(&view));
@@ -382,7 +382,7 @@ proptest! {
     }
 
     #[test]
-    fn json_round_trips_arbitrary_vendor_octets(
+    fn json_round_trips_arbitrary_vendor_bytes(
         first in any::<Vec<u8>>(),
         second in any::<Vec<u8>>(),
         third in any::<Vec<u8>>(),
@@ -390,16 +390,16 @@ proptest! {
         let acme = acme();
         let elements = [of_acme(SLICE, &first), of_acme(TUNNEL, &second), of_acme(BUNDLE, &third)];
         let inner = of_acme(BUNDLE, &elements.concat());
-        let octets = node_message(1, &[elements.concat(), inner].concat());
-        let json = as_json(&octets, &acme);
-        prop_assert_eq!(acme.from_json(&json), Ok(octets.clone()));
-        prop_assert!(!text(&octets, &acme).is_empty());
-        let none = differences(&octets, &octets, &Ignore::nothing());
+        let bytes = node_message(1, &[elements.concat(), inner].concat());
+        let json = as_json(&bytes, &acme);
+        prop_assert_eq!(acme.from_json(&json), Ok(bytes.clone()));
+        prop_assert!(!text(&bytes, &acme).is_empty());
+        let none = differences(&bytes, &bytes, &Ignore::nothing());
         prop_assert!(none.is_empty());
     }
 
     #[test]
-    fn one_octet_change_is_a_difference(
+    fn one_byte_change_is_a_difference(
         value in proptest::collection::vec(any::<u8>(), 1..60),
         place in any::<proptest::sample::Index>(),
         bits in 1u8..,

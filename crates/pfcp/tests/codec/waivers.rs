@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 
 use strowger_pfcp::{IeType, MessageType};
 
+use crate::bytes::shared_json;
 use crate::facts::{CORRECTIONS, NAMES};
 use crate::go_pfcp;
-use crate::octets::shared_json;
 use crate::rows::{LENGTHS, ROWLESS};
 use crate::values::tables;
 

@@ -17,8 +17,8 @@ use strowger_pfcp::{
     validate,
 };
 
+use crate::bytes::{hex, node_message, tlv};
 use crate::guarded::Guarded;
-use crate::octets::{hex, node_message, tlv};
 use crate::proof::Proof;
 use crate::tools;
 use crate::values::{self, Choices};
@@ -108,14 +108,14 @@ impl Different {
 }
 
 /// Collects the numbers and texts of a value in the forms that getters return.
-fn told(element: IeType, value: &Value, octets: &[u8]) -> BTreeSet<String> {
+fn told(element: IeType, value: &Value, bytes: &[u8]) -> BTreeSet<String> {
     let mut told = BTreeSet::new();
     collect(value, &mut told);
-    told.insert(digits(octets));
-    told.insert(digits(octets.get(1..).unwrap_or_default()));
+    told.insert(digits(bytes));
+    told.insert(digits(bytes.get(1..).unwrap_or_default()));
     let mut number: u64 = 0;
-    for octet in octets.iter().take(8) {
-        number = number << 8 | u64::from(*octet);
+    for byte in bytes.iter().take(8) {
+        number = number << 8 | u64::from(*byte);
         told.insert(number.to_string());
     }
     let number = |name: &str| value[name].as_u64();
@@ -163,14 +163,14 @@ fn collect(value: &Value, told: &mut BTreeSet<String>) {
             told.insert(digits(text.as_bytes()));
             told.insert(text.replace(':', ""));
             told.insert(text.clone());
-            if text.len() % 2 == 0 && text.bytes().all(|octet| octet.is_ascii_hexdigit()) {
-                let octets = hex(text);
-                told.insert(String::from_utf8_lossy(&octets).into_owned());
+            if text.len() % 2 == 0 && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+                let bytes = hex(text);
+                told.insert(String::from_utf8_lossy(&bytes).into_owned());
                 // Lists of identifiers and of addresses.
-                told.extend(octets.chunks(6).map(digits));
-                let pairs = octets.chunks_exact(2);
+                told.extend(bytes.chunks(6).map(digits));
+                let pairs = bytes.chunks_exact(2);
                 told.extend(pairs.map(|pair| u16::from_be_bytes([pair[0], pair[1]]).to_string()));
-                told.extend(octets.iter().map(u8::to_string));
+                told.extend(bytes.iter().map(u8::to_string));
             }
         }
         Value::Object(fields) => fields.values().for_each(|value| collect(value, told)),
@@ -179,8 +179,8 @@ fn collect(value: &Value, told: &mut BTreeSet<String>) {
     }
 }
 
-fn digits(octets: &[u8]) -> String {
-    octets.iter().map(|octet| format!("{octet:02x}")).collect()
+fn digits(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Compares elements of a group one by one.
@@ -260,14 +260,14 @@ fn go_pfcp_reads_and_encodes_what_we_encode() {
         return;
     }
     let messages = messages();
-    let lines: Vec<String> = messages.iter().map(|octets| digits(octets)).collect();
+    let lines: Vec<String> = messages.iter().map(|bytes| digits(bytes)).collect();
     let mut different = Different::read();
     let mut proof = Proof::by("go-pfcp");
-    for (octets, theirs) in messages.iter().zip(ask(&lines)) {
-        let again = Message::decode(octets).and_then(|message| message.encode());
-        assert_eq!(again.as_ref(), Ok(octets), "our encoder");
+    for (bytes, theirs) in messages.iter().zip(ask(&lines)) {
+        let again = Message::decode(bytes).and_then(|message| message.encode());
+        assert_eq!(again.as_ref(), Ok(bytes), "our encoder");
         let mut index = Index::new();
-        let view = MessageView::decode(octets, &mut index).expect("our own");
+        let view = MessageView::decode(bytes, &mut index).expect("our own");
         let name = view.message_type().to_string();
         if let Some(error) = theirs["error"].as_str() {
             different.listed("error", &name, || error.to_owned());
@@ -306,11 +306,11 @@ fn go_pfcp_messages_round_trip() {
     let built = ask(&["build".to_owned()]);
     let mut types = BTreeSet::new();
     for theirs in &built {
-        let octets = hex(theirs["octets"].as_str().expect("octets"));
-        let message = Message::decode(&octets).expect("it is complete");
-        assert_eq!(message.encode().as_ref(), Ok(&octets));
+        let bytes = hex(theirs["octets"].as_str().expect("octets"));
+        let message = Message::decode(&bytes).expect("it is complete");
+        assert_eq!(message.encode().as_ref(), Ok(&bytes));
         let mut index = Index::new();
-        let view = MessageView::decode(&octets, &mut index).expect("it is well-formed");
+        let view = MessageView::decode(&bytes, &mut index).expect("it is well-formed");
         let ours = to_json(&view);
         assert_eq!(theirs["sequence"], ours["sequence"]);
         assert_eq!(theirs["seid"].as_u64(), ours["seid"].as_u64().or(Some(0)));

@@ -124,11 +124,11 @@ fn locked(child: &Mutex<Child>) -> MutexGuard<'_, Child> {
 
 fn drain(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
     thread::spawn(move || {
-        let mut octets = Vec::new();
+        let mut bytes = Vec::new();
         if let Some(mut pipe) = pipe {
-            pipe.read_to_end(&mut octets).expect("it is a pipe");
+            pipe.read_to_end(&mut bytes).expect("it is a pipe");
         }
-        octets
+        bytes
     })
 }
 

@@ -8,7 +8,7 @@ const PORT: u16 = 8805;
 
 /// A datagram and its direction.
 pub(crate) struct Datagram {
-    pub(crate) octets: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
     /// Set if it goes back to the sender of requests.
     pub(crate) answer: bool,
 }
@@ -38,8 +38,8 @@ fn packet(datagram: &Datagram) -> Vec<u8> {
         ends.reverse();
     }
     let length = |more: usize| {
-        u16::try_from(datagram.octets.len() + more)
-            .expect("a packet has at most 65535 octets")
+        u16::try_from(datagram.bytes.len() + more)
+            .expect("a packet has at most 65535 bytes")
             .to_be_bytes()
     };
     [
@@ -52,7 +52,7 @@ fn packet(datagram: &Datagram) -> Vec<u8> {
         &PORT.to_be_bytes(),
         &length(8),
         &[0, 0],
-        &datagram.octets,
+        &datagram.bytes,
     ]
     .concat()
 }

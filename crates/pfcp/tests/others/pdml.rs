@@ -16,7 +16,7 @@ pub(crate) struct Field {
     /// The value as filters compare it.
     pub(crate) show: String,
     /// The bytes in hex, reduced to a bit field by its mask.
-    pub(crate) octets: String,
+    pub(crate) bytes: String,
     pub(crate) fields: Vec<Self>,
 }
 
@@ -81,7 +81,7 @@ pub(crate) fn each_message(capture: &Path, mut take: impl FnMut(Message)) {
                 name: attribute(tag, "name"),
                 label: attribute(tag, "showname"),
                 show: attribute(tag, "show"),
-                octets: attribute(tag, "value"),
+                bytes: attribute(tag, "value"),
                 fields: Vec::new(),
             };
             if field.name == "_ws.expert.message" {

@@ -18,7 +18,7 @@ use strowger_pfcp::ie::descriptor::{Leaf, canonical, describe};
 use strowger_pfcp::{IeType, Index, Message, MessageType, MessageView, to_json};
 
 use self::map::{Compared, Map, Row};
-use crate::octets::{node_message, tlv};
+use crate::bytes::{node_message, tlv};
 use crate::pcap::{self, Datagram};
 use crate::pdml;
 use crate::proof::Proof;
@@ -47,11 +47,11 @@ fn unmet(map: &Map, compared: &Compared) -> Vec<map::Pair> {
 fn shown(name: &str, messages: &[Vec<u8>]) -> Vec<Pair> {
     let numbered: Vec<Vec<u8>> = (1_u32..)
         .zip(messages)
-        .map(|(sequence, octets)| numbered(octets, sequence))
+        .map(|(sequence, bytes)| numbered(bytes, sequence))
         .collect();
-    let json = |octets: &Vec<u8>| {
+    let json = |bytes: &Vec<u8>| {
         let mut index = Index::new();
-        to_json(&MessageView::decode(octets, &mut index).expect("our own"))
+        to_json(&MessageView::decode(bytes, &mut index).expect("our own"))
     };
     let pairs = numbered.iter().map(json).zip(told(name, &numbered));
     pairs.map(|(ours, theirs)| Pair { ours, theirs }).collect()
@@ -63,9 +63,9 @@ pub(crate) fn told(name: &str, datagrams: &[Vec<u8>]) -> Vec<pdml::Message> {
     let path = folder.join(format!("{name}-{}.pcap", std::process::id()));
     let sent: Vec<Datagram> = datagrams
         .iter()
-        .map(|octets| Datagram {
-            octets: octets.clone(),
-            answer: MessageType(octets[1]).is_response(),
+        .map(|bytes| Datagram {
+            bytes: bytes.clone(),
+            answer: MessageType(bytes[1]).is_response(),
         })
         .collect();
     pcap::write(&path, &sent).expect("a capture can be written");
@@ -78,17 +78,17 @@ pub(crate) fn told(name: &str, datagrams: &[Vec<u8>]) -> Vec<pdml::Message> {
 
 /// Gives a message a sequence number, and one in three a priority; a response directly after its
 /// request gets the same number.
-fn numbered(octets: &[u8], sequence: u32) -> Vec<u8> {
-    let mut octets = octets.to_vec();
-    let session = octets[0] & 1 == 1;
+fn numbered(bytes: &[u8], sequence: u32) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    let session = bytes[0] & 1 == 1;
     let at = if session { 12 } else { 4 };
-    let answer = u32::from(MessageType(octets[1]).is_response());
-    octets[at..at + 3].copy_from_slice(&(sequence - answer).to_be_bytes()[1..]);
+    let answer = u32::from(MessageType(bytes[1]).is_response());
+    bytes[at..at + 3].copy_from_slice(&(sequence - answer).to_be_bytes()[1..]);
     if session && sequence.is_multiple_of(3) {
-        octets[0] |= 2;
-        octets[15] = 0x50;
+        bytes[0] |= 2;
+        bytes[15] = 0x50;
     }
-    octets
+    bytes
 }
 
 /// Known complaints and gaps of tshark: element, complaint, the required fields of ours, reason.
@@ -185,7 +185,7 @@ fn compare_leaves(map: &Map, compared: &mut Compared) -> Clean {
 /// Makes a leaf of a group: one of the values that tshark reads to the end.
 fn clean_leaf(clean: &Clean, leaf: &Leaf, choices: &mut Choices<'_>) -> Vec<u8> {
     match clean.get(&leaf.ie) {
-        Some(values) => values[usize::from(choices.octet()) % values.len()].clone(),
+        Some(values) => values[usize::from(choices.byte()) % values.len()].clone(),
         None => values::leaf(leaf, choices),
     }
 }
@@ -223,9 +223,9 @@ fn groups_and_messages(clean: &Clean) -> Vec<Vec<u8>> {
             messages.push(values::message_of(*message, &leaf, &mut choices));
         }
     }
-    for octets in &messages {
-        let again = Message::decode(octets).and_then(|message| message.encode());
-        assert_eq!(again.as_ref(), Ok(octets), "our encoder");
+    for bytes in &messages {
+        let again = Message::decode(bytes).and_then(|message| message.encode());
+        assert_eq!(again.as_ref(), Ok(bytes), "our encoder");
     }
     messages
 }

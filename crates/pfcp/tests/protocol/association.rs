@@ -44,11 +44,11 @@ fn exchange(now: Instant, smf: &mut Endpoint, upf: &mut Endpoint) {
         if there.is_empty() && back.is_empty() {
             return;
         }
-        for Transmit { octets, .. } in there {
-            upf.handle_datagram(now, at(2), &octets);
+        for Transmit { bytes, .. } in there {
+            upf.handle_datagram(now, at(2), &bytes);
         }
-        for Transmit { octets, .. } in back {
-            smf.handle_datagram(now, at(1), &octets);
+        for Transmit { bytes, .. } in back {
+            smf.handle_datagram(now, at(1), &bytes);
         }
     }
 }
@@ -59,7 +59,7 @@ fn events(endpoint: &mut Endpoint) -> Vec<Event> {
 
 fn sent(endpoint: &mut Endpoint) -> Vec<Vec<u8>> {
     std::iter::from_fn(|| endpoint.poll_transmit())
-        .map(|transmit| transmit.octets.to_vec())
+        .map(|transmit| transmit.bytes.to_vec())
         .collect()
 }
 
@@ -83,16 +83,16 @@ fn request(message_type: MessageType, sequence: u32, body: &[u8]) -> Vec<u8> {
 }
 
 /// Sends one datagram and returns the only answer, if there is one.
-fn ask(now: Instant, endpoint: &mut Endpoint, host: u8, octets: &[u8]) -> Option<Vec<u8>> {
-    endpoint.handle_datagram(now, at(host), octets);
+fn ask(now: Instant, endpoint: &mut Endpoint, host: u8, bytes: &[u8]) -> Option<Vec<u8>> {
+    endpoint.handle_datagram(now, at(host), bytes);
     let mut answers = sent(endpoint);
     assert!(answers.len() <= 1);
     answers.pop()
 }
 
 fn cause(answer: Option<Vec<u8>>) -> Cause {
-    let octets = answer.expect("an answer");
-    let frame = Frame::decode(&octets).expect("a message");
+    let bytes = answer.expect("an answer");
+    let frame = Frame::decode(&bytes).expect("a message");
     let cause = frame.tlvs().flatten().find(|tlv| tlv.ie == IeType::CAUSE);
     Cause(cause.expect("a cause").value[0])
 }
@@ -172,7 +172,7 @@ fn beat(recovery: u32, sequence: u32) -> Vec<u8> {
 
 /// The response to the heartbeat among these requests, by a node that started at `recovery`.
 fn beat_back(asked: &[Transmit], recovery: u32) -> Vec<u8> {
-    let frames = asked.iter().map(|one| Frame::decode(&one.octets));
+    let frames = asked.iter().map(|one| Frame::decode(&one.bytes));
     let mut headers = frames.map(|frame| frame.expect("a message").header);
     let asked = headers.find(|header| header.message_type == MessageType::HEARTBEAT_REQUEST);
     let sequence = asked.expect("a heartbeat").sequence;
@@ -247,7 +247,7 @@ fn heartbeat_restart_is_confirmed_before_accepted() {
     upf.handle_datagram(now, elsewhere, &beat(9, 3));
     let asked = transmits(&mut upf);
     assert!(events(&mut upf).is_empty(), "nothing has ended yet");
-    let heartbeat = asked.iter().find(|one| one.octets[1] == 1);
+    let heartbeat = asked.iter().find(|one| one.bytes[1] == 1);
     let heartbeat = heartbeat.expect("the peer is asked");
     assert_eq!(heartbeat.peer, at(2), "where its association is");
 
@@ -297,7 +297,7 @@ fn denied_restart_claims_change_nothing_and_cost_one_heartbeat_per_t1() {
         let now = now + t1 * round / 10;
         upf.handle_datagram(now, at(2), &beat(100 + round, 10 + round));
         let out = transmits(&mut upf);
-        if out.iter().any(|one| one.octets[1] == 1) {
+        if out.iter().any(|one| one.bytes[1] == 1) {
             asked += 1;
             upf.handle_datagram(now, at(2), &beat_back(&out, 7));
             let told = events(&mut upf);
@@ -421,11 +421,11 @@ fn requests_are_withdrawn_with_their_association() {
         assert_eq!(first.len(), 2);
         ask(now, &mut upf, 2, &datagram);
         let withdrawn = events(&mut upf).into_iter().find_map(|event| match event {
-            Event::RequestWithdrawn { request, octets } => Some((request, octets)),
+            Event::RequestWithdrawn { request, bytes } => Some((request, bytes)),
             _ => None,
         });
-        let octets = Arc::from(first[0].as_slice());
-        assert_eq!(withdrawn, ends.then_some((report.request, octets)));
+        let bytes = Arc::from(first[0].as_slice());
+        assert_eq!(withdrawn, ends.then_some((report.request, bytes)));
         let mut again = Vec::new();
         while let Some(due) = upf.poll_timeout() {
             now = due;
@@ -530,7 +530,7 @@ fn peer_check_sends_one_heartbeat_at_once() {
     exchange(now, &mut smf, &mut upf);
     events(&mut smf);
     let id = smf.associations().iter().next().expect("it is up").id;
-    let is_heartbeat = |octets: &Vec<u8>| octets[1] == MessageType::HEARTBEAT_REQUEST.0;
+    let is_heartbeat = |bytes: &Vec<u8>| bytes[1] == MessageType::HEARTBEAT_REQUEST.0;
     for _ in 0..3 {
         assert_eq!(smf.poll_timeout(), None, "none are sent by themselves");
         smf.check_peer(now, id);
@@ -538,9 +538,9 @@ fn peer_check_sends_one_heartbeat_at_once() {
         smf.handle_timeout(now);
         smf.check_peer(now, id);
         smf.handle_timeout(now);
-        let octets = sent(&mut smf);
-        assert_eq!(octets.iter().filter(|one| is_heartbeat(one)).count(), 1);
-        upf.handle_datagram(now, at(2), &octets[0]);
+        let bytes = sent(&mut smf);
+        assert_eq!(bytes.iter().filter(|one| is_heartbeat(one)).count(), 1);
+        upf.handle_datagram(now, at(2), &bytes[0]);
         exchange(now, &mut smf, &mut upf);
     }
     assert_eq!(events(&mut smf), []);
@@ -649,10 +649,10 @@ fn an_update_reaches_the_owner() {
     let update = request(MessageType::ASSOCIATION_UPDATE_REQUEST, 9, body.as_slice());
     let answer = ask(now, &mut upf, 2, &update);
     assert_eq!(cause(answer), Cause::REQUEST_ACCEPTED);
-    let [Event::AssociationUpdated { octets, .. }] = &events(&mut upf)[..] else {
+    let [Event::AssociationUpdated { bytes, .. }] = &events(&mut upf)[..] else {
         panic!("an update");
     };
-    assert_eq!(octets[..], update[..]);
+    assert_eq!(bytes[..], update[..]);
 }
 
 #[test]
@@ -736,15 +736,15 @@ fn bad_datagrams_are_discarded() {
     upf.handle_datagram(now, at(2), &two);
     let mut answers = sent(&mut upf);
     // Besides, the peer is asked for its stamp, because this one is later than the known one.
-    answers.retain(|octets| octets[1] == 2);
+    answers.retain(|bytes| bytes[1] == 2);
     assert_eq!(answers.len(), 2);
 }
 
 #[test]
 fn unsupported_version_is_answered_with_version_response() {
     let (now, _, mut upf) = associated();
-    let octets = [0xe0, 1, 0, 12, 0, 0, 1, 0, 0, 0x60, 0, 4, 1, 2, 3, 4];
-    let answer = ask(now, &mut upf, 2, &octets).expect("an answer");
+    let bytes = [0xe0, 1, 0, 12, 0, 0, 1, 0, 0, 0x60, 0, 4, 1, 2, 3, 4];
+    let answer = ask(now, &mut upf, 2, &bytes).expect("an answer");
     assert_eq!(answer, [0x20, 11, 0, 4, 0, 0, 1, 0]);
     assert_eq!(
         ask(now, &mut upf, 2, &[0xe0, 11, 0, 4, 0, 0, 1, 0]),
@@ -819,9 +819,9 @@ fn answering_peer_keeps_its_node_id() {
             Cause::REQUEST_REJECTED
         );
         upf.handle_timeout(now);
-        for octets in sent(&mut upf) {
+        for bytes in sent(&mut upf) {
             asked += 1;
-            let header = Frame::decode(&octets).expect("a message").header;
+            let header = Frame::decode(&bytes).expect("a message").header;
             let answer = strowger_pfcp::endpoint::answer_header(&header, None);
             let answer = message(&answer, heartbeat.as_slice()).expect("short");
             upf.handle_datagram(now, at(2), &answer);

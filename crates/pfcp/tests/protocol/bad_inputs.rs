@@ -60,43 +60,41 @@ impl User {
     }
 
     /// Sends bytes with a fresh sequence number; returns the answers.
-    fn ask(&mut self, octets: &[u8]) -> Vec<Vec<u8>> {
+    fn ask(&mut self, bytes: &[u8]) -> Vec<Vec<u8>> {
         self.sequence += 1;
-        let mut octets = octets.to_vec();
-        let at = if octets.first().is_some_and(|flags| flags & 1 == 1) {
+        let mut bytes = bytes.to_vec();
+        let at = if bytes.first().is_some_and(|flags| flags & 1 == 1) {
             12
         } else {
             4
         };
-        if let Some(place) = octets.get_mut(at..at + 3) {
+        if let Some(place) = bytes.get_mut(at..at + 3) {
             place.copy_from_slice(&self.sequence.to_be_bytes()[1..]);
         }
-        self.endpoint.handle_datagram(self.now, PEER, &octets);
+        self.endpoint.handle_datagram(self.now, PEER, &bytes);
         while let Some(event) = self.endpoint.poll_event() {
             if let Event::SessionRequest {
-                transaction,
-                octets,
-                ..
+                transaction, bytes, ..
             } = event
             {
-                self.work(transaction, &octets);
+                self.work(transaction, &bytes);
             }
         }
         std::iter::from_fn(|| self.endpoint.poll_transmit())
-            .map(|transmit| transmit.octets.to_vec())
+            .map(|transmit| transmit.bytes.to_vec())
             .collect()
     }
 
-    fn work(&mut self, transaction: TransactionId, octets: &[u8]) {
-        let frame = Frame::decode(octets).expect("it was admitted");
+    fn work(&mut self, transaction: TransactionId, bytes: &[u8]) {
+        let frame = Frame::decode(bytes).expect("it was admitted");
         let outcome = self.outcome(&frame);
         let (remote, body) = match outcome {
             Ok(remote) => (remote, BodyBuilder::new().cause(Cause::REQUEST_ACCEPTED)),
             Err((remote, refusal)) => (remote, BodyBuilder::new().refusal(&refusal)),
         };
         let header = answer_header(&frame.header, Some(remote));
-        let octets = message(&header, body.as_slice()).expect("short");
-        self.endpoint.respond(self.now, transaction, octets.into());
+        let bytes = message(&header, body.as_slice()).expect("short");
+        self.endpoint.respond(self.now, transaction, bytes.into());
     }
 
     fn outcome(&mut self, frame: &Frame<'_>) -> Result<Seid, (Seid, Refusal)> {
@@ -129,20 +127,20 @@ fn request(message_type: MessageType, seid: Option<Seid>, body: &[u8]) -> Vec<u8
     message(&header, body).expect("short")
 }
 
-fn element(octets: &[u8], ie: IeType) -> Option<Vec<u8>> {
-    let frame = Frame::decode(octets).expect("our own");
+fn element(bytes: &[u8], ie: IeType) -> Option<Vec<u8>> {
+    let frame = Frame::decode(bytes).expect("our own");
     let found = frame.tlvs().flatten().find(|tlv| tlv.ie == ie)?;
     Some(found.value.to_vec())
 }
 
-fn cause(octets: &[u8]) -> Option<u64> {
-    element(octets, IeType::CAUSE).map(|value| value[0].into())
+fn cause(bytes: &[u8]) -> Option<u64> {
+    element(bytes, IeType::CAUSE).map(|value| value[0].into())
 }
 
 fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u32> = text.chars().filter_map(|one| one.to_digit(16)).collect();
-    let octet = |pair: &[u32]| u8::try_from(pair[0] << 4 | pair[1]).expect("two digits");
-    digits.chunks_exact(2).map(octet).collect()
+    let byte = |pair: &[u32]| u8::try_from(pair[0] << 4 | pair[1]).expect("two digits");
+    digits.chunks_exact(2).map(byte).collect()
 }
 
 /// Returns `true` if the answers are as expected.
@@ -192,9 +190,9 @@ fn bad_inputs_get_expected_answers() {
     let mut user = User::new();
     let mut wrong = Vec::new();
     for case in file["cases"].as_array().expect("cases") {
-        let octets = hex(case["hex"].as_str().expect("octets"));
+        let bytes = hex(case["hex"].as_str().expect("octets"));
         let before = user.sessions.clone();
-        let mut answers = user.ask(&octets);
+        let mut answers = user.ask(&bytes);
         // A heartbeat with a later stamp is answered, and the peer is asked for its stamp.
         answers.retain(|one| one[1] != MessageType::HEARTBEAT_REQUEST.0);
         if !fits(&answers, &case["expect"]) {

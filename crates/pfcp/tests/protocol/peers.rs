@@ -54,7 +54,7 @@ fn setup(host: u8, recovery: u32, sequence: u32, more: &BodyBuilder) -> Vec<u8> 
 
 fn setup_as(node: &NodeName, recovery: u32, sequence: u32, more: &BodyBuilder) -> Vec<u8> {
     let body = BodyBuilder::new().node(node);
-    let body = body.recovery(Recovery(recovery)).octets(more.as_slice());
+    let body = body.recovery(Recovery(recovery)).bytes(more.as_slice());
     request(MessageType::ASSOCIATION_SETUP_REQUEST, sequence, &body)
 }
 
@@ -77,15 +77,15 @@ fn sent(endpoint: &mut Endpoint) -> Vec<Transmit> {
 }
 
 /// Sends one datagram and returns the only answer, if there is one.
-fn ask(now: Instant, endpoint: &mut Endpoint, host: u8, octets: &[u8]) -> Option<Vec<u8>> {
-    endpoint.handle_datagram(now, at(host), octets);
+fn ask(now: Instant, endpoint: &mut Endpoint, host: u8, bytes: &[u8]) -> Option<Vec<u8>> {
+    endpoint.handle_datagram(now, at(host), bytes);
     let mut answers = sent(endpoint);
     assert!(answers.len() <= 1);
-    answers.pop().map(|transmit| transmit.octets.to_vec())
+    answers.pop().map(|transmit| transmit.bytes.to_vec())
 }
 
-fn element(octets: &[u8], ie: IeType) -> Option<Vec<u8>> {
-    let frame = Frame::decode(octets).expect("a message");
+fn element(bytes: &[u8], ie: IeType) -> Option<Vec<u8>> {
+    let frame = Frame::decode(bytes).expect("a message");
     let found = frame.tlvs().flatten().find(|tlv| tlv.ie == ie);
     found.map(|tlv| tlv.value.to_vec())
 }
@@ -118,15 +118,13 @@ fn over(endpoint: &mut Endpoint) -> Option<(TransactionId, BodyBuilder)> {
 fn work(now: Instant, endpoint: &mut Endpoint) -> bool {
     let [
         Event::SessionRequest {
-            transaction,
-            octets,
-            ..
+            transaction, bytes, ..
         },
     ] = &events(endpoint)[..]
     else {
         return false;
     };
-    let frame = Frame::decode(octets).expect("a message");
+    let frame = Frame::decode(bytes).expect("a message");
     let body = BodyBuilder::new().cause(Cause::REQUEST_ACCEPTED);
     let answer = message(&answer_header(&frame.header, None), body.as_slice());
     endpoint.respond(now, *transaction, answer.expect("short").into());
@@ -191,7 +189,7 @@ fn rate_credit_refills_over_time() {
 }
 
 #[test]
-fn retransmission_is_free_and_gets_same_octets() {
+fn retransmission_is_free_and_gets_same_bytes() {
     let (now, mut upf) = (start(), limited());
     upf.handle_datagram(now, at(2), &deletion(1));
     assert!(work(now, &mut upf));
@@ -247,8 +245,8 @@ fn associations_of_one_host_are_bounded() {
     let named = |name: u32| NodeName::from_fqdn(&format!("smf-{name}")).expect("a name");
     for name in 10..14 {
         now += Duration::from_secs(1);
-        let octets = setup_as(&named(name), 1, name, &BodyBuilder::new());
-        causes.push(cause(ask(now, &mut upf, 2, &octets)));
+        let bytes = setup_as(&named(name), 1, name, &BodyBuilder::new());
+        causes.push(cause(ask(now, &mut upf, 2, &bytes)));
     }
     let (yes, no) = (Cause::REQUEST_ACCEPTED, Cause::NO_RESOURCES_AVAILABLE);
     assert_eq!(causes, [yes, yes, no, no]);
@@ -303,10 +301,10 @@ fn exchange(now: Instant, smf: &mut Endpoint, upf: &mut Endpoint) {
             return;
         }
         for transmit in there {
-            upf.handle_datagram(now, at(2), &transmit.octets);
+            upf.handle_datagram(now, at(2), &transmit.bytes);
         }
         for transmit in back {
-            smf.handle_datagram(now, at(1), &transmit.octets);
+            smf.handle_datagram(now, at(1), &transmit.bytes);
         }
     }
 }
@@ -442,7 +440,7 @@ fn node_sends_nothing_newer_than_its_release() {
         assert_eq!(answered.as_deref(), Some(said), "{release}");
         upf.associate(now, at(3)).expect("room");
         let asked = sent(&mut upf).pop().expect("a request");
-        let asked = element(&asked.octets, IeType::UP_FUNCTION_FEATURES);
+        let asked = element(&asked.bytes, IeType::UP_FUNCTION_FEATURES);
         assert_eq!(asked.as_deref(), Some(said), "{release}");
     }
 }
@@ -462,10 +460,10 @@ fn node_ignores_content_newer_than_its_release() {
         ask(now, &mut upf, 2, &setup(2, 1, 1, &BodyBuilder::new()));
         events(&mut upf);
         upf.handle_datagram(now, at(2), &request(kind, 2, sent));
-        let [Event::SessionRequest { octets, .. }] = &events(&mut upf)[..] else {
+        let [Event::SessionRequest { bytes, .. }] = &events(&mut upf)[..] else {
             panic!("no request of a session");
         };
-        assert_eq!(octets[..], request(kind, 2, heard), "{release}");
+        assert_eq!(bytes[..], request(kind, 2, heard), "{release}");
     }
 }
 
@@ -495,17 +493,13 @@ fn requests_to(role: Role) -> &'static [MessageType] {
 fn serve(now: Instant, endpoint: &mut Endpoint) -> Vec<Transmit> {
     for event in events(endpoint) {
         if let Event::SessionRequest {
-            transaction,
-            octets,
-            ..
+            transaction, bytes, ..
         }
         | Event::NodeRequest {
-            transaction,
-            octets,
-            ..
+            transaction, bytes, ..
         } = event
         {
-            let header = Frame::decode(&octets).expect("a message").header;
+            let header = Frame::decode(&bytes).expect("a message").header;
             let body = BodyBuilder::new().cause(Cause::REQUEST_ACCEPTED);
             let answer = message(&answer_header(&header, None), body.as_slice());
             endpoint.respond(now, transaction, answer.expect("short").into());
@@ -561,7 +555,7 @@ impl RestartWay {
 /// Answers the requests of an endpoint as its peer.
 fn answer_each(now: Instant, endpoint: &mut Endpoint, body: &BodyBuilder) {
     for transmit in sent(endpoint) {
-        let header = Frame::decode(&transmit.octets).expect("a message").header;
+        let header = Frame::decode(&transmit.bytes).expect("a message").header;
         if header.message_type.is_request() {
             let answer = message(&answer_header(&header, None), body.as_slice());
             endpoint.handle_datagram(now, transmit.peer, &answer.expect("short"));
@@ -586,23 +580,23 @@ fn restarted_peer_gets_no_answer_of_its_previous_incarnation() {
             let mut node = node(role, 1, |_| {});
             ask(now, &mut node, 2, &setup(2, 1, 1, &BodyBuilder::new()));
             let body = BodyBuilder::new().node(&at(2).ip().into());
-            let octets = request(kind, 5, &body);
-            node.handle_datagram(now, at(2), &octets);
+            let bytes = request(kind, 5, &body);
+            node.handle_datagram(now, at(2), &bytes);
             let first = serve(now, &mut node);
             assert_eq!(first.len(), 1, "{kind} {way:?}");
             // The same setup again is the same incarnation.
             ask(now, &mut node, 2, &setup(2, 1, 6, &BodyBuilder::new()));
-            node.handle_datagram(now, at(2), &octets);
+            node.handle_datagram(now, at(2), &bytes);
             assert_eq!(serve(now, &mut node), first, "{kind} {way:?}: repeated");
             assert_eq!(node.stats().repeated, 1);
 
             way.take(now, &mut node);
             serve(now, &mut node);
-            node.handle_datagram(now, at(2), &octets);
+            node.handle_datagram(now, at(2), &bytes);
             assert_eq!(serve(now, &mut node).len(), 1, "{kind} {way:?}");
             assert_eq!(node.stats().repeated, 1, "{kind} {way:?} is a new request");
             assert_eq!(node.associations().is_empty(), releases);
-            node.handle_datagram(now, at(2), &octets);
+            node.handle_datagram(now, at(2), &bytes);
             assert_eq!(serve(now, &mut node).len(), 1, "{kind} {way:?}");
             assert_eq!(node.stats().repeated, 2, "{kind} {way:?} is repeated");
         }
@@ -674,7 +668,7 @@ fn answer_about_another_session_acknowledges_nothing() {
         let report = upf.request_about(now, association, kind, Seid(7), &[]);
         upf.expect_seid(report.expect("room"), own);
         let first = sent(&mut upf);
-        let header = Frame::decode(&first[0].octets).expect("a message").header;
+        let header = Frame::decode(&first[0].bytes).expect("a message").header;
         let answer = message(&answer_header(&header, Some(seid)), body.as_slice());
         upf.handle_datagram(now, at(2), &answer.expect("short"));
         match &events(&mut upf)[..] {

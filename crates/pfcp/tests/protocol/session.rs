@@ -47,22 +47,22 @@ fn rule_is_found_by_what_it_detects() {
 #[test]
 fn small_session_takes_less_than_a_kibibyte() {
     let rules = two_and_two();
-    let taken = size_of::<RuleSet>() + rules.octets().len() + 16 * rules.len();
-    assert!(taken < 1024, "{taken} octets");
+    let taken = size_of::<RuleSet>() + rules.bytes().len() + 16 * rules.len();
+    assert!(taken < 1024, "{taken} bytes");
 }
 
 #[test]
-fn rule_set_round_trips_through_octets() {
+fn rule_set_round_trips_through_bytes() {
     let rules = two_and_two();
-    let again = RuleSet::restore(rules.octets()).expect("our own octets");
+    let again = RuleSet::restore(rules.bytes()).expect("our own bytes");
     assert_eq!(again, rules);
 }
 
 #[test]
 fn truncated_rule_set_is_refused() {
-    let octets = two_and_two().octets().to_vec();
-    for end in 0..octets.len() {
-        if let Ok(rules) = RuleSet::restore(&octets[..end]) {
+    let bytes = two_and_two().bytes().to_vec();
+    for end in 0..bytes.len() {
+        if let Ok(rules) = RuleSet::restore(&bytes[..end]) {
             assert!(rules.len() < 4, "a whole row of elements, but not all");
         }
     }
@@ -127,7 +127,7 @@ fn an_element_without_a_value_is_removed_by_an_update() {
     );
     let rules = modify(&two_and_two(), &[update]).expect("a sound update");
     let far = rules.rule(FarId(1).into()).expect("FAR 1");
-    assert!(!far.value.windows(8).any(|octets| octets == b"internet"));
+    assert!(!far.value.windows(8).any(|bytes| bytes == b"internet"));
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn rule_id_can_be_reused_in_same_message() {
 }
 
 #[test]
-fn equal_rules_have_equal_octets() {
+fn equal_rules_have_equal_bytes() {
     let other = establishment(&[
         far(2),
         pdr(2, &[pdi(&[]), far_id(2)]),
@@ -168,7 +168,7 @@ fn equal_rules_have_equal_octets() {
         pdr(1, &[pdi(&[tunnel(7)]), far_id(1)]),
     ]);
     let other = establish(&other, &mut NoAllocator).expect("sound").rules;
-    assert_eq!(other.octets(), two_and_two().octets());
+    assert_eq!(other.bytes(), two_and_two().bytes());
 }
 
 #[test]
@@ -249,12 +249,12 @@ fn malformed_elements_deep_inside_are_named() {
 #[test]
 fn every_kind_of_rule_is_created_updated_and_removed() {
     for kind in RuleKind::ALL {
-        let octets = match kind {
+        let bytes = match kind {
             RuleKind::Pdr | RuleKind::Mar => 2,
             RuleKind::Far | RuleKind::Urr | RuleKind::Qer => 4,
             RuleKind::Bar | RuleKind::Srr | RuleKind::TrafficEndpoint => 1,
         };
-        let id = tlv(kind.id(), &200u32.to_be_bytes()[4 - octets..]);
+        let id = tlv(kind.id(), &200u32.to_be_bytes()[4 - bytes..]);
         let unknown = tlv(IeType(9999), &[1, 2, 3]);
         let parts = match kind {
             RuleKind::Pdr => vec![pdi(&[]), tlv(IeType::PRECEDENCE, &[0; 4]), far_id(1)],
@@ -282,7 +282,7 @@ fn every_kind_of_rule_is_created_updated_and_removed() {
         let rules = modify(&rules, &[update]).expect("an update");
         let after = rules.rule(name).expect("it is there").value.to_vec();
         assert_eq!(after.len() + 2, before.len());
-        assert!(after.windows(5).any(|octets| octets == change));
+        assert!(after.windows(5).any(|bytes| bytes == change));
         let rules = modify(&rules, &[group(kind.remove(), &[id])]).expect("a removal");
         assert_eq!(rules, two_and_two());
     }
@@ -310,10 +310,10 @@ fn session_elements_are_replaced_and_flags_are_not_kept() {
 #[test]
 fn thousands_of_rules_in_one_message_take_linear_time() {
     let bars: Vec<_> = (0..10_000).map(|_| pdr(1, &[])).collect();
-    let octets = bars.concat();
+    let bytes = bars.concat();
     let frame = session(
         MessageType::SESSION_MODIFICATION_REQUEST,
-        &octets[..60_000 / bars[0].len() * bars[0].len()],
+        &bytes[..60_000 / bars[0].len() * bars[0].len()],
     );
     let frame = Frame::decode(&frame).expect("a message");
     two_and_two()

@@ -31,9 +31,9 @@ fn requests(limit: usize, first: u32) -> Requests {
 
 fn send(requests: &mut Requests, now: Instant, to: SocketAddr) -> Sequence {
     let sequence = requests.sequence(to).expect("room");
-    let octets: Arc<[u8]> = sequence.get().to_be_bytes().to_vec().into();
+    let bytes: Arc<[u8]> = sequence.get().to_be_bytes().to_vec().into();
     let answer = MessageType::SESSION_DELETION_RESPONSE;
-    requests.sent(now, (to, sequence), None, answer, octets);
+    requests.sent(now, (to, sequence), None, answer, bytes);
     sequence
 }
 
@@ -46,8 +46,8 @@ fn deletion(sequence: u32, seid: u64) -> Vec<u8> {
     message(&header, &[]).expect("short")
 }
 
-fn admit(answers: &mut ResponseCache, now: Instant, octets: &[u8]) -> Admission {
-    answers.admit(now, peer(1), &Frame::decode(octets).expect("a message"))
+fn admit(answers: &mut ResponseCache, now: Instant, bytes: &[u8]) -> Admission {
+    answers.admit(now, peer(1), &Frame::decode(bytes).expect("a message"))
 }
 
 fn new(admission: Admission) -> strowger_pfcp::transaction::TransactionId {
@@ -58,7 +58,7 @@ fn new(admission: Admission) -> strowger_pfcp::transaction::TransactionId {
 }
 
 #[test]
-fn a_request_is_repeated_n1_times_with_identical_octets_and_then_fails() {
+fn a_request_is_repeated_n1_times_with_identical_bytes_and_then_fails() {
     let (now, mut requests) = (start(), requests(8, 1));
     let sequence = send(&mut requests, now, peer(1));
     assert_eq!(requests.poll_due(now + T1 - Duration::from_nanos(1)), None);
@@ -66,13 +66,13 @@ fn a_request_is_repeated_n1_times_with_identical_octets_and_then_fails() {
         let at = now + T1 * round;
         assert_eq!(requests.poll_timeout(), Some(at));
         let Some(TimerAction::Retransmit {
-            octets, peer: to, ..
+            bytes, peer: to, ..
         }) = requests.poll_due(at)
         else {
             panic!("round {round} sends again");
         };
         assert_eq!(to, peer(1));
-        assert_eq!(*octets, sequence.get().to_be_bytes());
+        assert_eq!(*bytes, sequence.get().to_be_bytes());
         assert_eq!(requests.poll_due(at), None);
     }
     let end = now + T1 * 3;
@@ -145,8 +145,8 @@ fn withdrawn_request_is_not_retransmitted_and_answer_ignored() {
     let (now, mut requests) = (start(), requests(8, 1));
     let answer = MessageType::SESSION_DELETION_RESPONSE;
     let sequence = requests.sequence(peer(1)).expect("room");
-    let octets: Arc<[u8]> = vec![1, 2, 3].into();
-    let sent = Arc::clone(&octets);
+    let bytes: Arc<[u8]> = vec![1, 2, 3].into();
+    let sent = Arc::clone(&bytes);
     let outstanding = OutstandingRequest {
         request: requests.sent(now, (peer(1), sequence), None, answer, sent),
         peer: peer(1),
@@ -154,7 +154,7 @@ fn withdrawn_request_is_not_retransmitted_and_answer_ignored() {
     };
     let other = send(&mut requests, now, peer(1));
     let withdrawn = requests.withdraw(outstanding).expect("it waits");
-    assert!(Arc::ptr_eq(&withdrawn, &octets));
+    assert!(Arc::ptr_eq(&withdrawn, &bytes));
     assert_eq!(requests.withdraw(outstanding), None, "once");
     assert_eq!(requests.len(), 1);
     assert!(requests.is_withdrawn(peer(1), sequence));
@@ -199,7 +199,7 @@ fn answered_requests_free_all_state() {
 }
 
 #[test]
-fn a_repeated_request_gets_identical_octets() {
+fn a_repeated_request_gets_identical_bytes() {
     let (now, mut answers) = (
         start(),
         ResponseCache::new(ResponseCacheLimits::default(), 1),
@@ -207,14 +207,14 @@ fn a_repeated_request_gets_identical_octets() {
     let request = deletion(5, 9);
     let id = new(admit(&mut answers, now, &request));
     assert_eq!(admit(&mut answers, now, &request), Admission::Working);
-    let octets: Arc<[u8]> = vec![1, 2, 3].into();
-    assert_eq!(answers.answer(now, id, Arc::clone(&octets)), Some(peer(1)));
+    let bytes: Arc<[u8]> = vec![1, 2, 3].into();
+    assert_eq!(answers.answer(now, id, Arc::clone(&bytes)), Some(peer(1)));
     for _ in 0..3 {
         let again = admit(&mut answers, now, &request);
-        assert_eq!(again, Admission::Retransmitted(Arc::clone(&octets)));
+        assert_eq!(again, Admission::Retransmitted(Arc::clone(&bytes)));
     }
     assert_eq!(answers.repeated(), 4);
-    assert_eq!(answers.answer(now, id, octets), None, "answered once");
+    assert_eq!(answers.answer(now, id, bytes), None, "answered once");
 }
 
 #[test]
@@ -225,8 +225,8 @@ fn reused_sequence_with_other_content_is_new_request() {
     );
     let first = new(admit(&mut answers, now, &deletion(5, 9)));
     let second = new(admit(&mut answers, now, &deletion(5, 10)));
-    let octets = deletion(5, 9);
-    let frame = Frame::decode(&octets).expect("a message");
+    let bytes = deletion(5, 9);
+    let frame = Frame::decode(&bytes).expect("a message");
     let third = new(answers.admit(now, peer(2), &frame));
     assert!(first != second && second != third && first != third);
 }
@@ -244,7 +244,7 @@ fn answers_are_held_as_long_as_requests_may_be_repeated() {
     ));
     let over = now + limits.hold;
     new(admit(&mut answers, over, &deletion(5, 9)));
-    assert_eq!(answers.octets(), 0);
+    assert_eq!(answers.bytes(), 0);
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn cached_answers_are_bounded_by_count_and_bytes() {
             ..ResponseCacheLimits::default()
         },
         ResponseCacheLimits {
-            octets: 400,
+            bytes: 400,
             ..ResponseCacheLimits::default()
         },
     ] {
@@ -263,7 +263,7 @@ fn cached_answers_are_bounded_by_count_and_bytes() {
         for sequence in 0..10 {
             let id = new(admit(&mut answers, now, &deletion(sequence, 9)));
             answers.answer(now, id, vec![0; 100].into());
-            assert!(answers.len() <= 4 && answers.octets() <= 400);
+            assert!(answers.len() <= 4 && answers.bytes() <= 400);
         }
         assert_eq!(answers.evicted(), 6);
         // The oldest response was evicted; the newest is present.

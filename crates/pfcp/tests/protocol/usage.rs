@@ -14,18 +14,18 @@ use strowger_pfcp::ie::{
 use strowger_pfcp::message::SessionModificationRequest;
 use strowger_pfcp::usage::PacketOutcome::{Dropped, Forwarded};
 
-use bench::{Bench, DOWN, START, UP, has, octets_of};
+use bench::{Bench, DOWN, START, UP, bytes_of, has};
 
 fn volume(threshold: u64) -> CreateUrr {
     CreateUrr::new(1, Method::VOLUM, On::VOLTH).volume_threshold(VolumeThreshold::total(threshold))
 }
 
-fn quota(octets: u64) -> CreateUrr {
-    CreateUrr::new(1, Method::VOLUM, On::VOLQU).volume_quota(VolumeQuota::total(octets))
+fn quota(bytes: u64) -> CreateUrr {
+    CreateUrr::new(1, Method::VOLUM, On::VOLQU).volume_quota(VolumeQuota::total(bytes))
 }
 
-fn grant(octets: u64) -> SessionModificationRequest {
-    let update = UpdateUrr::new(1).volume_quota(VolumeQuota::total(octets));
+fn grant(bytes: u64) -> SessionModificationRequest {
+    let update = UpdateUrr::new(1).volume_quota(VolumeQuota::total(bytes));
     SessionModificationRequest::new().update_urrs([update])
 }
 
@@ -47,7 +47,7 @@ fn a_volume_threshold_reports_and_starts_again() {
     bench.traffic(UP, 200);
     let first = bench.report();
     assert!(has(&first, Made::VOLTH));
-    assert_eq!(octets_of(&first), (600, 500));
+    assert_eq!(bytes_of(&first), (600, 500));
     let start = first.start_time.expect("figures have times").0;
     let end = first.end_time.expect("figures have times").0;
     assert_eq!((start - START, end - START), (0, 3));
@@ -60,7 +60,7 @@ fn a_volume_threshold_reports_and_starts_again() {
     bench.traffic(UP, 1);
     let second = bench.report();
     assert_eq!((first.ur_seqn.0, second.ur_seqn.0), (0, 1));
-    assert_eq!(octets_of(&second), (1000, 0));
+    assert_eq!(bytes_of(&second), (1000, 0));
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn directional_threshold_ignores_other_direction() {
     bench.traffic(UP, 5000);
     assert_eq!(bench.reports(), []);
     bench.traffic(DOWN, 1000);
-    assert_eq!(octets_of(&bench.report()), (5000, 1000));
+    assert_eq!(bytes_of(&bench.report()), (5000, 1000));
 }
 
 #[test]
@@ -98,13 +98,13 @@ fn an_exhausted_quota_reports_and_stops_traffic_until_the_next_grant() {
     assert_eq!(bench.traffic(DOWN, 1), Forwarded);
     let report = bench.report();
     assert!(has(&report, Made::VOLQU));
-    assert_eq!(octets_of(&report), (999, 1));
+    assert_eq!(bytes_of(&report), (999, 1));
     assert_eq!(bench.traffic(UP, 1), Dropped);
     assert_eq!(bench.traffic(DOWN, 1), Dropped);
     assert_eq!(bench.reports(), []);
     bench.modify(grant(500));
     assert_eq!(bench.traffic(UP, 500), Forwarded);
-    assert_eq!(octets_of(&bench.report()), (500, 0));
+    assert_eq!(bytes_of(&bench.report()), (500, 0));
     assert_eq!(bench.traffic(UP, 1), Dropped);
 }
 
@@ -121,7 +121,7 @@ fn a_quota_lasts_over_reports_that_thresholds_make() {
     assert_eq!(bench.traffic(UP, 200), Forwarded);
     let last = bench.report();
     assert!(has(&last, Made::VOLQU));
-    assert_eq!(octets_of(&last), (200, 0));
+    assert_eq!(bytes_of(&last), (200, 0));
     assert_eq!(bench.traffic(UP, 1), Dropped);
 }
 
@@ -133,7 +133,7 @@ fn unreported_usage_counts_towards_new_quota() {
     assert_eq!(bench.traffic(UP, 399), Forwarded);
     assert_eq!(bench.reports(), []);
     assert_eq!(bench.traffic(UP, 1), Forwarded);
-    assert_eq!(octets_of(&bench.report()), (1000, 0));
+    assert_eq!(bytes_of(&bench.report()), (1000, 0));
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn zero_quota_blocks_without_report() {
 fn traffic_over_a_quota_goes_where_the_quota_action_says() {
     let mut bench = Bench::new([quota(100).far_id_for_quota_action(2)]);
     bench.traffic(UP, 100);
-    assert_eq!(octets_of(&bench.report()), (100, 0));
+    assert_eq!(bytes_of(&bench.report()), (100, 0));
     assert_eq!(bench.traffic(UP, 50), Forwarded, "redirected");
     let (_, answer) = bench.modify(query());
     let volume = answer.usage_reports[0].volume_measurement;
@@ -244,7 +244,7 @@ fn unused_quota_is_returned_after_holding_time() {
     bench.at(50.0);
     let report = bench.report();
     assert!(has(&report, Made::QUHTI));
-    assert_eq!(octets_of(&report), (10, 0));
+    assert_eq!(bytes_of(&report), (10, 0));
     assert_eq!(bench.traffic(UP, 1), Dropped);
     bench.modify(grant(100));
     assert_eq!(bench.traffic(UP, 1), Forwarded);
@@ -274,7 +274,7 @@ fn events_are_reported_with_timestamps() {
         let traffic = strowger_pfcp::usage::PacketBurst {
             pdr: UP.into(),
             packets: 1,
-            octets: 1,
+            bytes: 1,
             events: 1,
         };
         bench.usage.handle_traffic(bench.now, traffic)
@@ -304,11 +304,11 @@ fn periodic_reports_come_with_traffic_and_without() {
     bench.at(10.0);
     let report = bench.report();
     assert!(has(&report, Made::PERIO));
-    assert_eq!(octets_of(&report), (10, 0));
+    assert_eq!(bytes_of(&report), (10, 0));
     bench.at(45.0);
     let reports = bench.reports();
     assert_eq!(reports.len(), 3);
-    assert!(reports.iter().all(|report| octets_of(report) == (0, 0)));
+    assert!(reports.iter().all(|report| bytes_of(report) == (0, 0)));
     let ends: Vec<u32> = reports
         .iter()
         .map(|report| report.end_time.expect("a time").0 - START)
@@ -357,7 +357,7 @@ fn dropped_packets_to_the_user_are_reported() {
     assert_eq!(bench.packets(DOWN, 1, 100), Dropped);
     let report = bench.report();
     assert!(has(&report, Made::DROTH));
-    assert_eq!(octets_of(&report), (0, 0), "what is dropped is not used");
+    assert_eq!(bytes_of(&report), (0, 0), "what is dropped is not used");
 }
 
 #[test]
@@ -372,7 +372,7 @@ fn linked_urr_reports_together() {
         .map(|report| (report.urr_id.0, report.usage_report_trigger))
         .collect();
     assert_eq!(made, [(1, Made::VOLTH), (2, Made::LIUSA)]);
-    assert_eq!(octets_of(&reports[1]), (100, 0));
+    assert_eq!(bytes_of(&reports[1]), (100, 0));
 }
 
 #[test]
@@ -387,7 +387,7 @@ fn monitoring_time_splits_usage() {
     assert_eq!(reports.len(), 2);
     assert!(has(&reports[0], Made::MONIT) && has(&reports[1], Made::VOLTH));
     assert_eq!(
-        (octets_of(&reports[0]), octets_of(&reports[1])),
+        (bytes_of(&reports[0]), bytes_of(&reports[1])),
         ((600, 0), (400, 0))
     );
     assert_eq!(reports[0].usage_information, Some(UsageInformation::BEF));
@@ -400,8 +400,8 @@ fn monitoring_time_splits_usage() {
 
 #[test]
 fn subsequent_thresholds_hold_after_their_monitoring_times() {
-    let after = |octets| SubsequentVolumeThreshold {
-        total_volume: Some(octets),
+    let after = |bytes| SubsequentVolumeThreshold {
+        total_volume: Some(bytes),
         ..SubsequentVolumeThreshold::default()
     };
     let second = AdditionalMonitoringTime::new(START + 20).subsequent_volume_threshold(after(50));
@@ -417,7 +417,7 @@ fn subsequent_thresholds_hold_after_their_monitoring_times() {
     bench.traffic(UP, 1);
     let reports = bench.reports();
     assert_eq!(
-        (octets_of(&reports[0]), octets_of(&reports[1])),
+        (bytes_of(&reports[0]), bytes_of(&reports[1])),
         ((900, 0), (300, 0))
     );
     bench.traffic(UP, 299);
@@ -426,7 +426,7 @@ fn subsequent_thresholds_hold_after_their_monitoring_times() {
     bench.traffic(UP, 50);
     let reports = bench.reports();
     assert_eq!(
-        (octets_of(&reports[0]), octets_of(&reports[1])),
+        (bytes_of(&reports[0]), bytes_of(&reports[1])),
         ((299, 0), (50, 0))
     );
 }
@@ -469,7 +469,7 @@ fn removed_or_unlinked_urr_sends_final_report() {
     assert_eq!(answer.usage_reports[0].usage_report_trigger, Made::TERMR);
     assert_eq!(answer.usage_reports[0].ur_seqn.0, 1);
     bench.traffic(UP, 30);
-    assert_eq!(bench.tally.octets(1.into()), (30, 0));
+    assert_eq!(bench.tally.bytes(1.into()), (30, 0));
 }
 
 #[test]
@@ -511,7 +511,7 @@ fn an_inactive_rule_counts_nothing() {
     let update = UpdateUrr::new(1).measurement_information(Information::NONE);
     bench.modify(SessionModificationRequest::new().update_urrs([update]));
     bench.traffic(UP, 10);
-    assert_eq!(octets_of(&bench.report()), (10, 0));
+    assert_eq!(bytes_of(&bench.report()), (10, 0));
 }
 
 #[test]
@@ -532,8 +532,8 @@ fn closed_gate_counts_only_before_qos_enforcement() {
     assert_eq!(bench.traffic(UP, 10), Dropped);
     assert_eq!(bench.traffic(DOWN, 5), Forwarded);
     let (_, answer, tally) = bench.delete();
-    assert_eq!(tally.octets(1.into()), (10, 5));
-    assert_eq!(tally.octets(2.into()), (0, 5));
+    assert_eq!(tally.bytes(1.into()), (10, 5));
+    assert_eq!(tally.bytes(2.into()), (0, 5));
     let told = answer.usage_reports[0].usage_information;
     assert_eq!(told, Some(UsageInformation::UBE));
 }

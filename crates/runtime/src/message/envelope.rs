@@ -199,7 +199,7 @@ impl<'a> EnvelopeFields<'a> {
         let Some(id) = self.text(key)? else {
             return Ok(None);
         };
-        let fit = |octet: u8| octet.is_ascii_alphanumeric() || matches!(octet, b'_' | b'-');
+        let fit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
         if (1..=MAX_ID_LEN).contains(&id.len()) && id.bytes().all(fit) {
             return Ok(Some(id.to_owned()));
         }

@@ -30,8 +30,8 @@ impl ContentType {
 
     /// Returns the content type with this number.
     #[must_use]
-    pub fn from_byte(octet: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| *kind as u8 == octet)
+    pub fn from_byte(byte: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| *kind as u8 == byte)
     }
 }
 
@@ -54,10 +54,10 @@ impl Payload {
 
     /// Creates a payload from bytes of this content type.
     #[must_use]
-    pub fn new(content: ContentType, octets: impl Into<Bytes>) -> Self {
+    pub fn new(content: ContentType, bytes: impl Into<Bytes>) -> Self {
         Self {
             content,
-            bytes: octets.into(),
+            bytes: bytes.into(),
         }
     }
 
@@ -71,7 +71,7 @@ impl Payload {
             return Ok(Self::EMPTY);
         }
         match serde_json::to_vec(value) {
-            Ok(octets) => Ok(Self::new(ContentType::Json, octets)),
+            Ok(bytes) => Ok(Self::new(ContentType::Json, bytes)),
             Err(error) => {
                 let text = format!("what was to be sent is no JSON: {error}");
                 Err(Fault::new(FaultCode::Failed, text))

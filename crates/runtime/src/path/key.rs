@@ -66,13 +66,13 @@ impl Key {
     }
 
     fn from_short_text(text: &str) -> Option<Self> {
-        let octets = text.as_bytes();
-        if let Some(number) = number(octets) {
+        let bytes = text.as_bytes();
+        if let Some(number) = number(bytes) {
             return Some(Self(KeyRepr::Number(number)));
         }
         let mut short = [0; INLINE_CAPACITY];
-        short.get_mut(..octets.len())?.copy_from_slice(octets);
-        let length = u8::try_from(octets.len()).ok()?;
+        short.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        let length = u8::try_from(bytes.len()).ok()?;
         Some(Self(KeyRepr::Short(length, short)))
     }
 }
@@ -84,8 +84,8 @@ fn number(text: &[u8]) -> Option<u64> {
         _ => text.len() <= MAX_DIGITS,
     };
     plain.then_some(())?;
-    text.iter().try_fold(0_u64, |number, octet| {
-        let digit = octet.wrapping_sub(b'0');
+    text.iter().try_fold(0_u64, |number, byte| {
+        let digit = byte.wrapping_sub(b'0');
         let number = number.checked_mul(10)?;
         (digit < 10).then_some(())?;
         number.checked_add(digit.into())

@@ -63,7 +63,7 @@ impl PathPattern {
                 KeyPattern::Any => true,
                 KeyPattern::Glob(like) => {
                     let (like, text) = (like.as_bytes(), text.as_bytes());
-                    glob_match(like, text, |octet| *octet == b'*', |a, b| a == b)
+                    glob_match(like, text, |byte| *byte == b'*', |a, b| a == b)
                 }
             },
         )

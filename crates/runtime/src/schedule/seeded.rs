@@ -90,8 +90,8 @@ impl ScheduleTrace {
         // FNV-1a: the digest must not depend on the version of a hasher.
         let at = step.at.as_nanos().to_le_bytes();
         let task = step.task.to_le_bytes();
-        for octet in at.iter().chain(&task).chain(step.path.as_str().as_bytes()) {
-            self.digest = (self.digest ^ u64::from(*octet)).wrapping_mul(0x0000_0100_0000_01b3);
+        for byte in at.iter().chain(&task).chain(step.path.as_str().as_bytes()) {
+            self.digest = (self.digest ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
         }
         self.turns += 1;
         if self.first.len() < Self::MAX_STEPS {

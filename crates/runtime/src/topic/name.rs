@@ -38,8 +38,8 @@ impl TopicLimits {
 
     /// Sets the maximum length of a name or pattern, in bytes.
     #[must_use]
-    pub const fn length(mut self, octets: usize) -> Self {
-        self.length = octets;
+    pub const fn length(mut self, bytes: usize) -> Self {
+        self.length = bytes;
         self
     }
 

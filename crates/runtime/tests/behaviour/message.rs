@@ -297,8 +297,8 @@ fn undecodable_payload_is_rejected() {
         let fault = office.ask("add", &payload).expect_err("no number");
         assert_eq!(fault.code, FaultCode::BadRequest, "{fault}");
     }
-    let octets = Payload::new(strowger::ContentType::Bytes, vec![0xff]);
-    let fault = in_its_mailbox(office.put(1, "add", &octets)).expect_err("no JSON");
+    let bytes = Payload::new(strowger::ContentType::Bytes, vec![0xff]);
+    let fault = in_its_mailbox(office.put(1, "add", &bytes)).expect_err("no JSON");
     assert_eq!(fault.code, FaultCode::BadRequest, "{fault}");
     assert_eq!(office.clerk.erase().info().handled, 0);
 }

@@ -158,7 +158,7 @@ fn memory_includes_value_and_mailbox_capacity() {
             top.totals.memory
         };
         let idle = memory();
-        assert!(idle >= size_of::<Desk>(), "{idle} octets");
+        assert!(idle >= size_of::<Desk>(), "{idle} bytes");
         tell(&desk, 1, 1);
         system.run_until_idle();
         tell(&desk, 2, 20);

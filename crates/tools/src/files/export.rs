@@ -36,7 +36,7 @@ impl Files {
     /// | `rename` | `{from, to, replace?}` | nothing |
     /// | `delete` | `{path, recursive?}` | nothing |
     /// | `root` | none | `{path, read_only}` |
-    /// | `usage` | none | `{octets, entries, their limits, verbs}` |
+    /// | `usage` | none | `{bytes, entries, their limits, verbs}` |
     pub fn export() -> Export<FilesMessage> {
         let many = |outcome: <ReadManyRequest as Request>::Reply| {
             let outcomes = outcome.map_err(|error| error.to_fault())?;

@@ -22,7 +22,7 @@ impl Streams {
     /// | `end` | `{stream}` | nothing |
     /// | `fail` | `{stream, message}` | nothing |
     /// | `follow` | `{stream, window?}` | the pieces, as a stream of text and binary payloads |
-    /// | `list` | none | `[{name, readers, pieces, octets, disconnected, waiting}]` |
+    /// | `list` | none | `[{name, readers, pieces, bytes, disconnected, waiting}]` |
     ///
     /// If an external producer disappears, its stream fails after
     /// [`idle`](super::StreamLimits::idle).

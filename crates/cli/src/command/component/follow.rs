@@ -176,11 +176,11 @@ impl ProgressLine {
 
 fn stage_line(stage: &str, seen: &Value) -> String {
     let seconds = seen["elapsed_ms"].as_f64().unwrap_or(0.0) / 1e3;
-    let octets = seen["octets"].as_f64().unwrap_or(0.0) / f64::from(1 << 20);
+    let bytes = seen["octets"].as_f64().unwrap_or(0.0) / f64::from(1 << 20);
     match stage {
         "reading" => format!("reading the files, {seconds:.1} s"),
         "waiting" => format!("waiting for the compilation of other components, {seconds:.1} s"),
-        "compiling" => format!("compiling {octets:.1} MiB, {seconds:.1} s"),
+        "compiling" => format!("compiling {bytes:.1} MiB, {seconds:.1} s"),
         _ => format!("starting, {seconds:.1} s"),
     }
 }

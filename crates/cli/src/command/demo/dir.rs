@@ -33,7 +33,7 @@ impl DemoDir {
     /// Gives the demo all tools; the file tools reach this folder.
     pub(super) fn grant(&self, config: &mut Config) {
         let mut files = FilesSection::new(self.0.path().to_owned());
-        files.octets = MAX_BYTES;
+        files.bytes = MAX_BYTES;
         let tools = &mut config.tools;
         tools.files.push(files);
         tools.streams.enabled = true;

@@ -38,7 +38,7 @@ pub(super) struct DemoStats {
     pub(super) p999_us: u64,
     /// Usage reports that the SMF received, and the bytes that they report.
     pub(super) usage_reports: u64,
-    pub(super) usage_octets: u64,
+    pub(super) usage_bytes: u64,
     /// Calls of the policy, and the number of its traps.
     pub(super) calls: u64,
     pub(super) traps: u64,
@@ -70,7 +70,7 @@ impl DemoStats {
             p99_us: quantile_micros(load, 0.99),
             p999_us: quantile_micros(load, 0.999),
             usage_reports: load.usage_reports,
-            usage_octets: load.usage_octets,
+            usage_bytes: load.usage_bytes,
             calls: component.as_ref().map_or(0, |info| info.calls),
             traps: component.as_ref().map_or(0, |info| info.faults),
             lowered: policy.changed,
@@ -97,7 +97,7 @@ impl DemoStats {
             self.rate,
             latency::format_micros(self.p50_us),
             latency::format_micros(self.p99_us),
-            format_bytes(self.usage_octets),
+            format_bytes(self.usage_bytes),
             self.calls,
             count(self.restarts, "restarts"),
             count(self.rejected, "rejected"),
@@ -122,7 +122,7 @@ impl DemoStats {
             "p99_us": self.p99_us,
             "p999_us": self.p999_us,
             "usage_reports": self.usage_reports,
-            "usage_octets": self.usage_octets,
+            "usage_octets": self.usage_bytes,
             "policy_calls": self.calls,
             "policy_traps": self.traps,
             "policy_lowered": self.lowered,
@@ -151,7 +151,7 @@ impl DemoStats {
         ))?;
         output.line(format!(
             "{} of simulated traffic in {} usage reports",
-            format_bytes(self.usage_octets),
+            format_bytes(self.usage_bytes),
             self.usage_reports,
         ))?;
         output.line(format!(

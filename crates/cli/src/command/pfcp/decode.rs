@@ -202,11 +202,11 @@ fn handle_message(
         Ok(view) => view,
         Err(error) => {
             counts.errors += 1;
-            return report_error(args, packet, frame.octets, &error, output);
+            return report_error(args, packet, frame.bytes, &error, output);
         }
     };
     if args.check {
-        return check_message(args, packet, &view, frame.octets, counts, output);
+        return check_message(args, packet, &view, frame.bytes, counts, output);
     }
     counts.decoded += 1;
     if args.json {

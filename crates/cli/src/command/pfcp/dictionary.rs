@@ -110,13 +110,13 @@ fn vendor_field(described: Spanned<FieldEntry>) -> Result<VendorField, Problem> 
         values,
     } = described.into_inner();
     let number = |bytes: u8| FieldKind::Number {
-        octets: bytes.into(),
+        bytes: bytes.into(),
         width: 8 * u32::from(bytes),
         names: None,
     };
     let until = match length {
         None => FieldExtent::Rest,
-        Some(Length::Octets(bytes)) => FieldExtent::Fixed(bytes),
+        Some(Length::Bytes(bytes)) => FieldExtent::Fixed(bytes),
         Some(Length::Prefix(Prefix::U8)) => FieldExtent::Length8,
         Some(Length::Prefix(Prefix::U16)) => FieldExtent::Length16,
     };
@@ -134,13 +134,13 @@ fn vendor_field(described: Spanned<FieldEntry>) -> Result<VendorField, Problem> 
         FieldType::Ipv6 => FieldKind::Ipv6,
         FieldType::Mac => FieldKind::Mac,
         FieldType::Text => FieldKind::Text(until),
-        FieldType::Octets => FieldKind::Octets(until),
+        FieldType::Bytes => FieldKind::Bytes(until),
         FieldType::Domain => FieldKind::Labels(until),
         FieldType::Digits => FieldKind::Digits(until),
     };
     let of_length = matches!(
         kind,
-        FieldKind::Text(_) | FieldKind::Octets(_) | FieldKind::Labels(_) | FieldKind::Digits(_)
+        FieldKind::Text(_) | FieldKind::Bytes(_) | FieldKind::Labels(_) | FieldKind::Digits(_)
     );
     if length.is_some() && !of_length {
         let what = format!("field \"{name}\": its kind determines the length; remove `length`");
@@ -215,7 +215,8 @@ enum FieldType {
     Ipv6,
     Mac,
     Text,
-    Octets,
+    #[serde(rename = "octets")]
+    Bytes,
     Domain,
     Digits,
 }
@@ -227,7 +228,7 @@ enum FieldType {
                  length prefix"
 )]
 enum Length {
-    Octets(u8),
+    Bytes(u8),
     Prefix(Prefix),
 }
 

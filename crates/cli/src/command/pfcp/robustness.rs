@@ -143,7 +143,7 @@ fn print_report(report: &RobustnessReport, took: Duration, output: &mut Output) 
         let name = output.paint(TextStyle::Red, format!("{}: {}", case.family, case.name));
         output.line(format!("{name} ({})", case.clause))?;
         output.line(format!("  {}", failure.fault))?;
-        output.line(format!("  sent     {}", shortened(&case.octets)))?;
+        output.line(format!("  sent     {}", shortened(&case.bytes)))?;
         for answer in &failure.answers {
             output.line(format!("  received {}", shortened(answer)))?;
         }
@@ -168,7 +168,7 @@ fn shortened(bytes: &[u8]) -> String {
     const MAX_HEX_DIGITS: usize = 400;
     match bytes.get(..MAX_HEX_DIGITS) {
         None => Hex(bytes).to_string(),
-        Some(start) => format!("{}... ({} octets)", Hex(start), bytes.len()),
+        Some(start) => format!("{}... ({} bytes)", Hex(start), bytes.len()),
     }
 }
 
@@ -227,7 +227,7 @@ fn failure_to_json(failure: &RobustnessFailure) -> Value {
         "name": failure.case.name,
         "clause": failure.case.clause,
         "fault": failure.fault,
-        "sent": Hex(&failure.case.octets).to_string(),
+        "sent": Hex(&failure.case.bytes).to_string(),
         "came": answers,
     })
 }

@@ -77,10 +77,10 @@ fn calls(tools: &[(&str, VerbCounts)], page: &mut MetricsPage) {
         }
     }
     let help = "Bytes read, written or forwarded by a tool.";
-    let mut octets = page.family("strowger_tool_bytes_total", MetricKind::Counter, help);
+    let mut bytes = page.family("strowger_tool_bytes_total", MetricKind::Counter, help);
     for (tool, verbs) in tools {
         for (verb, counts) in verbs {
-            octets.sample(&[("tool", *tool), ("verb", verb)], counts.bytes as f64);
+            bytes.sample(&[("tool", *tool), ("verb", verb)], counts.bytes as f64);
         }
     }
 }

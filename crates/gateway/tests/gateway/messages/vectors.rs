@@ -14,8 +14,8 @@ fn vectors() -> Value {
 
 fn bytes(text: &Value) -> Vec<u8> {
     let text = text.as_str().expect("text");
-    let octet = |at: usize| u8::from_str_radix(&text[at..at + 2], 16).expect("hexadecimal");
-    (0..text.len()).step_by(2).map(octet).collect()
+    let byte = |at: usize| u8::from_str_radix(&text[at..at + 2], 16).expect("hexadecimal");
+    (0..text.len()).step_by(2).map(byte).collect()
 }
 
 fn number(value: &Value) -> usize {

@@ -12,20 +12,20 @@ use crate::load::requests::answer;
 use crate::restoration::PeerLoss;
 
 impl LoadActor {
-    pub(super) fn answered(&mut self, now: Instant, request: LoadRequest, octets: &[u8]) {
-        let (cause, remote) = answer(octets);
+    pub(super) fn answered(&mut self, now: Instant, request: LoadRequest, bytes: &[u8]) {
+        let (cause, remote) = answer(bytes);
         let accepted = cause.is_acceptance();
         let latency = now.saturating_duration_since(request.intended);
         let is_current = request.epoch == self.epoch;
         if let Some(journal) = &self.journal {
-            journal.lock().answer(request.number, accepted, octets);
+            journal.lock().answer(request.number, accepted, bytes);
         }
         let reports_usage = matches!(
             request.kind,
             Operation::Delete | Operation::Clear | Operation::Modify(_, SessionChange::Query)
         );
         if reports_usage && self.requests.count_usage() {
-            self.count_usage(octets);
+            self.count_usage(bytes);
         }
         if let Operation::Establish(_) | Operation::Delete | Operation::Modify(..) = request.kind {
             self.stats.lock().answer(cause, latency);

@@ -16,8 +16,8 @@ use super::LoadActor;
 use crate::client::check_report;
 
 impl LoadActor {
-    pub(super) fn report(&mut self, now: Instant, transaction: TransactionId, octets: &Arc<[u8]>) {
-        let Ok(frame) = Frame::decode(octets) else {
+    pub(super) fn report(&mut self, now: Instant, transaction: TransactionId, bytes: &Arc<[u8]>) {
+        let Ok(frame) = Frame::decode(bytes) else {
             return self.protocol.abandon(now, transaction);
         };
         let seid = frame.header.seid.unwrap_or_default();
@@ -42,12 +42,12 @@ impl LoadActor {
         if tlvs.any(|tlv| tlv.ie == IeType::DOWNLINK_DATA_REPORT) {
             self.resume_idle_session(now, seid);
         }
-        self.count_usage(octets);
+        self.count_usage(bytes);
     }
 
     /// Counts the usage reports in a message of the node.
-    pub(super) fn count_usage(&self, octets: &[u8]) {
-        let Ok(frame) = Frame::decode(octets) else {
+    pub(super) fn count_usage(&self, bytes: &[u8]) {
+        let Ok(frame) = Frame::decode(bytes) else {
             return;
         };
         let volumes = frame.tlvs().filter_map(Result::ok).filter_map(|tlv| {
@@ -69,13 +69,13 @@ impl LoadActor {
                 }
                 _ => return None,
             };
-            let of = |octets: Option<u64>| octets.unwrap_or_default();
+            let of = |bytes: Option<u64>| bytes.unwrap_or_default();
             Some(volume.map_or(0, |one| of(one.uplink_volume) + of(one.downlink_volume)))
         });
-        for octets in volumes {
+        for bytes in volumes {
             let mut stats = self.stats.lock();
             stats.usage_reports += 1;
-            stats.usage_octets = stats.usage_octets.saturating_add(octets);
+            stats.usage_bytes = stats.usage_bytes.saturating_add(bytes);
         }
     }
 }

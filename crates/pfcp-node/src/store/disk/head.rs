@@ -53,14 +53,14 @@ impl HeadFile {
         let mut slots = [None; 2];
         let mut damaged = 0;
         for (slot, at) in slots.iter_mut().zip([0, SECTOR]) {
-            let mut octets = [0; LENGTH];
-            match file.read_exact_at(&mut octets, at) {
+            let mut bytes = [0; LENGTH];
+            match file.read_exact_at(&mut bytes, at) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {}
                 Err(error) => return Err(error),
             }
-            *slot = HeadMark::read(&octets);
-            damaged += u64::from(slot.is_none() && octets != [0; LENGTH]);
+            *slot = HeadMark::read(&bytes);
+            damaged += u64::from(slot.is_none() && bytes != [0; LENGTH]);
         }
         let [first, second] = slots;
         let newest = first.max_by_commit(second);
@@ -77,7 +77,7 @@ impl HeadFile {
 
     /// Overwrites the older mark.
     pub(super) fn write(&mut self, mark: HeadMark) -> io::Result<()> {
-        self.file.write_all_at(&mark.octets(), self.next)?;
+        self.file.write_all_at(&mark.bytes(), self.next)?;
         self.next = SECTOR - self.next;
         Ok(())
     }
@@ -102,19 +102,19 @@ impl MaxByCommit for Option<HeadMark> {
 }
 
 impl HeadMark {
-    fn octets(self) -> [u8; LENGTH] {
-        let mut octets = [0; LENGTH];
-        octets[..4].copy_from_slice(&MAGIC);
-        octets[4..12].copy_from_slice(&self.commit.to_be_bytes());
-        octets[12..16].copy_from_slice(&self.recovery.to_be_bytes());
-        octets[16..24].copy_from_slice(&self.seed.to_be_bytes());
-        let sum = xxh3_64(&octets[..24]);
-        octets[24..].copy_from_slice(&sum.to_be_bytes());
-        octets
+    fn bytes(self) -> [u8; LENGTH] {
+        let mut bytes = [0; LENGTH];
+        bytes[..4].copy_from_slice(&MAGIC);
+        bytes[4..12].copy_from_slice(&self.commit.to_be_bytes());
+        bytes[12..16].copy_from_slice(&self.recovery.to_be_bytes());
+        bytes[16..24].copy_from_slice(&self.seed.to_be_bytes());
+        let sum = xxh3_64(&bytes[..24]);
+        bytes[24..].copy_from_slice(&sum.to_be_bytes());
+        bytes
     }
 
-    fn read(octets: &[u8; LENGTH]) -> Option<Self> {
-        let (front, sum) = octets.split_last_chunk::<8>()?;
+    fn read(bytes: &[u8; LENGTH]) -> Option<Self> {
+        let (front, sum) = bytes.split_last_chunk::<8>()?;
         if !front.starts_with(&MAGIC) || xxh3_64(front) != u64::from_be_bytes(*sum) {
             return None;
         }

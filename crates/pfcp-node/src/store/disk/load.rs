@@ -91,8 +91,8 @@ impl StoreContents {
     /// Adds the records that are found in the contents of files, if they are newer.
     pub(super) fn search(&mut self, files: &[Vec<u8>]) {
         let mut removed: FxHashMap<RecordKey, u64> = FxHashMap::default();
-        for octets in files {
-            for read in records_in(octets) {
+        for bytes in files {
+            for read in records_in(bytes) {
                 if let Record::HeadRecord(head) = &read.record {
                     for key in &head.removed {
                         let commit = removed.entry(key.clone()).or_default();
@@ -216,17 +216,17 @@ const QUEUED_CHUNKS: usize = 16;
 const MAX_THREADS: usize = 8;
 
 /// Returns the intact records in a byte string.
-fn records_in(octets: &[u8]) -> impl Iterator<Item = ReadRecord> + '_ {
+fn records_in(bytes: &[u8]) -> impl Iterator<Item = ReadRecord> + '_ {
     let mut at = 0;
     std::iter::from_fn(move || {
-        while let Some(rest) = octets.get(at..) {
+        while let Some(rest) = bytes.get(at..) {
             let next = rest
                 .windows(MAGIC.len())
                 .position(|window| window == MAGIC)?;
             at += next;
-            match Record::decode(&octets[at..]) {
+            match Record::decode(&bytes[at..]) {
                 Some(read) => {
-                    at += read.octets;
+                    at += read.bytes;
                     return Some(read);
                 }
                 None => at += 1,
@@ -238,7 +238,7 @@ fn records_in(octets: &[u8]) -> impl Iterator<Item = ReadRecord> + '_ {
 
 /// Returns the contents of the files below a folder that `wanted` selects, without the zeros at the
 /// end of journals. Files that cannot be read are omitted.
-pub(super) fn octets_of(folder: &Path, wanted: fn(&Path) -> bool) -> Vec<Vec<u8>> {
+pub(super) fn bytes_of(folder: &Path, wanted: fn(&Path) -> bool) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -249,9 +249,9 @@ pub(super) fn octets_of(folder: &Path, wanted: fn(&Path) -> bool) -> Vec<Vec<u8>
             if path.is_dir() {
                 folders.push(path);
             } else if wanted(&path)
-                && let Ok(octets) = without_empty_end(&path)
+                && let Ok(bytes) = without_empty_end(&path)
             {
-                found.push(octets);
+                found.push(bytes);
             }
         }
     }
@@ -263,7 +263,7 @@ pub(super) fn octets_of(folder: &Path, wanted: fn(&Path) -> bool) -> Vec<Vec<u8>
 fn without_empty_end(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = File::open(path)?;
     let (mut piece, zeros) = (vec![0; READ_SIZE], vec![0; READ_SIZE]);
-    let (mut octets, mut skipped) = (Vec::new(), 0);
+    let (mut bytes, mut skipped) = (Vec::new(), 0);
     loop {
         let length = match file.read(&mut piece) {
             Ok(0) => break,
@@ -275,13 +275,13 @@ fn without_empty_end(path: &Path) -> io::Result<Vec<u8>> {
             skipped += length;
             continue;
         }
-        octets.resize(octets.len() + skipped, 0);
-        octets.extend_from_slice(&piece[..length]);
+        bytes.resize(bytes.len() + skipped, 0);
+        bytes.extend_from_slice(&piece[..length]);
         skipped = 0;
     }
-    let end = octets.iter().rposition(|&octet| octet != 0);
-    octets.truncate(end.map_or(0, |last| last + 1));
-    Ok(octets)
+    let end = bytes.iter().rposition(|&byte| byte != 0);
+    bytes.truncate(end.map_or(0, |last| last + 1));
+    Ok(bytes)
 }
 
 /// The number of bytes that are read at a time.

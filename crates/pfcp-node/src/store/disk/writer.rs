@@ -52,7 +52,7 @@ pub(super) struct WriterStatus {
     /// The total time of all groups and the time of the longest one, in nanoseconds.
     committing: AtomicU64,
     longest: AtomicU64,
-    octets: AtomicU64,
+    bytes: AtomicU64,
 }
 
 impl WriterStatus {
@@ -66,7 +66,7 @@ impl WriterStatus {
             refused: AtomicU64::new(0),
             committing: AtomicU64::new(0),
             longest: AtomicU64::new(0),
-            octets: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
         }
     }
 
@@ -91,7 +91,7 @@ impl WriterStatus {
             refused: self.refused.load(Ordering::Relaxed),
             committing: Duration::from_nanos(self.committing.load(Ordering::Relaxed)),
             longest: Duration::from_nanos(self.longest.load(Ordering::Relaxed)),
-            octets: self.octets.load(Ordering::Relaxed),
+            bytes: self.bytes.load(Ordering::Relaxed),
             loss: self.loss.clone(),
         }
     }
@@ -278,8 +278,8 @@ impl StoreWriter {
 
     /// Updates the size of the store on the disk.
     fn update_size(&self) {
-        let octets = size_of(self.folder.path());
-        self.status.octets.store(octets, Ordering::Relaxed);
+        let bytes = size_of(self.folder.path());
+        self.status.bytes.store(bytes, Ordering::Relaxed);
     }
 
     fn commit_group(&mut self, group: Vec<WriteJob>) {
@@ -397,7 +397,7 @@ impl StoreWriter {
             // new one added.
             let before = self.sums.get(key);
             head.sum = head.sum.wrapping_sub(before.unwrap_or_default());
-            let (octets, sum) = record.as_ref().map(|record| record.encode(commit)).unzip();
+            let (bytes, sum) = record.as_ref().map(|record| record.encode(commit)).unzip();
             head.sum = head.sum.wrapping_add(sum.unwrap_or_default());
             if matches!(key, RecordKey::Session(_)) {
                 head.sessions += u64::from(sum.is_some());
@@ -406,11 +406,11 @@ impl StoreWriter {
             if sum.is_none() && !matches!(key, RecordKey::Answer(_)) {
                 head.removed.push(key.clone());
             }
-            group.push((key.encode(), octets));
+            group.push((key.encode(), bytes));
             sums.push((key.clone(), sum));
         }
-        let (octets, _) = Record::HeadRecord(head.clone()).encode(commit);
-        group.push((RecordKey::HeadRecord.encode(), Some(octets)));
+        let (bytes, _) = Record::HeadRecord(head.clone()).encode(commit);
+        group.push((RecordKey::HeadRecord.encode(), Some(bytes)));
         let database = self.database.as_ref().ok_or(WriteError::Closed)?;
         // The number is used up even if the write fails, because the failed group may still reach
         // the disk.

@@ -32,17 +32,17 @@ fn pdi(members: &[u8]) -> Vec<u8> {
     tlv(IeType::PDI, members)
 }
 
-fn read(octets: &[u8], index: &mut Index) {
-    MessageView::decode(octets, index).expect("well-formed");
+fn read(bytes: &[u8], index: &mut Index) {
+    MessageView::decode(bytes, index).expect("well-formed");
 }
 
 /// Returns `true` if a message matches one that the index has kept.
-fn is_known(octets: &[u8], index: &Index) -> bool {
-    let frame = Frame::decode(octets).expect("a message");
+fn is_known(bytes: &[u8], index: &Index) -> bool {
+    let frame = Frame::decode(bytes).expect("a message");
     let group = table(frame.header.message_type);
     let shapes = index.shapes();
     shapes
-        .find_message(group, frame.body.len(), octets)
+        .find_message(group, frame.body.len(), bytes)
         .is_some()
 }
 
@@ -91,20 +91,20 @@ fn shape_includes_flags_lengths_and_checked_values() {
     assert!(f_teids(&f_teid(1, 7), &f_teid(1, 9)));
     assert!(!f_teids(&f_teid(1, 7), &f_teid(0x11, 7)), "a spare bit");
     // Its bytes are validated, not only its head.
-    let filter = |octet| [1, 0, 0, 1, octet];
+    let filter = |byte| [1, 0, 0, 1, byte];
     assert!(!alike_in_pdi(
         IeType::SDF_FILTER,
         &filter(b'a'),
         &filter(b'b')
     ));
     // There are lengths among the bytes.
-    let tags = |octet| [1, 2, 3, 4, 5, 6, octet];
+    let tags = |byte| [1, 2, 3, 4, 5, 6, byte];
     let mac = IeType::MAC_ADDRESSES_DETECTED;
     assert!(
         !alike_in_pdi(mac, &tags(0), &tags(1)),
         "nothing that the group knows"
     );
-    let node = |octets: &[u8]| setup(octets, 0);
+    let node = |bytes: &[u8]| setup(bytes, 0);
     assert!(alike(&node(&[0, 10, 0, 0, 1]), &node(&[0, 10, 0, 0, 2])));
     assert!(!alike(&node(&[0, 10, 0, 0, 1]), &node(&[2, 10, 0, 0, 1])));
     assert!(!alike(&node(&[0, 10, 0, 0, 1]), &node(&[3, 10, 0, 0, 1])));
@@ -122,8 +122,8 @@ fn shape_includes_condition_inputs() {
 }
 
 /// Returns the index of the first node inside each rule.
-fn insides(octets: &[u8], index: &mut Index) -> Vec<usize> {
-    let view = MessageView::decode(octets, index).expect("well-formed");
+fn insides(bytes: &[u8], index: &mut Index) -> Vec<usize> {
+    let view = MessageView::decode(bytes, index).expect("well-formed");
     let (tree, root) = view.root().tree_and_node();
     let mut below = tree.below(root);
     let rules = std::iter::from_fn(|| below.next_node());
@@ -141,9 +141,9 @@ fn similar_rules_share_one_shape() {
         pdr(4, &other),
         pdr(5, &members),
     ];
-    let octets = message(MODIFICATION, &rules.concat());
+    let bytes = message(MODIFICATION, &rules.concat());
     let mut index = Index::new();
-    let first = insides(&octets, &mut index);
+    let first = insides(&bytes, &mut index);
     assert_ne!(first[0], first[1], "the first is met once");
     assert_eq!(first[1], first[2], "the second is met again");
     assert_ne!(first[2], first[3], "another form");
@@ -177,8 +177,8 @@ fn cache_holds_shapes_of_all_rule_kinds() {
     for rule in &rules {
         let head = u32::from_be_bytes(*rule.first_chunk().expect("a header"));
         // A rule is compared from its end, in blocks that reach into the bytes before it.
-        let octets = message(MODIFICATION, rule);
-        let found = |kind, head| index.shapes().find(table(kind), head, &octets);
+        let bytes = message(MODIFICATION, rule);
+        let found = |kind, head| index.shapes().find(table(kind), head, &bytes);
         let known = found(ours, head);
         assert!(known.is_some_and(|shape| shape.head == head), "{rule:02x?}");
         assert!(found(ours, head + 1).is_none());
@@ -187,9 +187,9 @@ fn cache_holds_shapes_of_all_rule_kinds() {
 }
 
 /// Returns the result of the walk alone for a message that is decoded repeatedly.
-fn valid_on(octets: &[u8], index: &mut Index) -> [Interfaces; 3] {
+fn valid_on(bytes: &[u8], index: &mut Index) -> [Interfaces; 3] {
     [(); 3].map(|()| {
-        let view = MessageView::decode(octets, index).expect("well-formed");
+        let view = MessageView::decode(bytes, index).expect("well-formed");
         view.valid_on()
     })
 }
@@ -229,19 +229,19 @@ fn walk_determines_valid_interfaces() {
     ];
     let mut index = Index::new();
     for (rule, expected) in &rules {
-        let octets = message(MODIFICATION, rule);
-        assert_eq!(valid_on(&octets, &mut index), [*expected; 3], "{rule:02x?}");
+        let bytes = message(MODIFICATION, rule);
+        assert_eq!(valid_on(&bytes, &mut index), [*expected; 3], "{rule:02x?}");
         assert_eq!(
-            valid_on(&octets, &mut Index::new()),
+            valid_on(&bytes, &mut Index::new()),
             [*expected; 3],
             "{rule:02x?}"
         );
     }
     for (one, first) in &rules {
         for (other, second) in &rules {
-            let octets = message(MODIFICATION, &[&one[..], other, one].concat());
+            let bytes = message(MODIFICATION, &[&one[..], other, one].concat());
             let expected = [first.and(*second); 3];
-            assert_eq!(valid_on(&octets, &mut index), expected, "{octets:02x?}");
+            assert_eq!(valid_on(&bytes, &mut index), expected, "{bytes:02x?}");
         }
     }
     let time = tlv(IeType::RECOVERY_TIME_STAMP, &[0; 4]);
@@ -323,8 +323,8 @@ fn regular_single_element_is_not_cached() {
 
 #[test]
 fn long_elements_are_not_cached() {
-    let name = |octets: usize| {
-        let name = tlv(IeType::NETWORK_INSTANCE, &vec![b'a'; octets]);
+    let name = |bytes: usize| {
+        let name = tlv(IeType::NETWORK_INSTANCE, &vec![b'a'; bytes]);
         message(MODIFICATION, &pdr(1, &pdi(&name)))
     };
     // The headers of the rule, the identifier, the PDI and the text.
@@ -361,9 +361,9 @@ fn cache_is_cleared_at_max_shapes() {
             tlv(IeType::CREATE_TRAFFIC_ENDPOINT, &name),
         ];
         for body in bodies {
-            let octets = message(MODIFICATION, &body);
-            read(&octets, &mut index);
-            read(&octets, &mut index);
+            let bytes = message(MODIFICATION, &body);
+            read(&bytes, &mut index);
+            read(&bytes, &mut index);
             most = most.max(kept(&index).0);
         }
     }
@@ -377,9 +377,9 @@ fn cache_is_cleared_at_max_blocks() {
     let mut most = 0;
     for length in 3000..3060 {
         let name = tlv(IeType::NETWORK_INSTANCE, &vec![b'a'; length]);
-        let octets = message(MODIFICATION, &pdr(1, &pdi(&name)));
-        read(&octets, &mut index);
-        read(&octets, &mut index);
+        let bytes = message(MODIFICATION, &pdr(1, &pdi(&name)));
+        read(&bytes, &mut index);
+        read(&bytes, &mut index);
         most = most.max(kept(&index).1);
     }
     // At most the amount that one message adds just below the limit.
@@ -393,9 +393,9 @@ fn cache_is_cleared_at_max_nodes() {
     let mut most = 0;
     for count in 100..160 {
         let qfis: Vec<u8> = (0..count).flat_map(|_| tlv(IeType::QFI, &[9])).collect();
-        let octets = message(MODIFICATION, &pdr(1, &pdi(&qfis)));
-        read(&octets, &mut index);
-        read(&octets, &mut index);
+        let bytes = message(MODIFICATION, &pdr(1, &pdi(&qfis)));
+        read(&bytes, &mut index);
+        read(&bytes, &mut index);
         most = most.max(index.cached_node_count());
     }
     assert!(most >= MAX_NODES, "{most}");
@@ -406,11 +406,11 @@ fn cache_is_cleared_at_max_nodes() {
 fn irregular_siblings_do_not_affect_cached_shape() {
     let stray = tlv(IeType(0x7fff), &[]);
     let own = tlv(IeType::F_SEID, &[2, 0, 0, 0, 0, 0, 0, 0, 1, 127, 0, 0, 1]);
-    let octets = message(MODIFICATION, &[stray, own].concat());
+    let bytes = message(MODIFICATION, &[stray, own].concat());
     let mut index = Index::new();
-    read(&octets, &mut index);
-    read(&octets, &mut index);
+    read(&bytes, &mut index);
+    read(&bytes, &mut index);
     let head = u32::from(IeType::F_SEID.0) << 16 | 13;
-    let kept = index.shapes().find(table(MODIFICATION), head, &octets);
+    let kept = index.shapes().find(table(MODIFICATION), head, &bytes);
     assert!(!kept.expect("it was met again").irregular);
 }

@@ -105,23 +105,23 @@ fn elements(old: &Value, new: &Value, lines: &mut BTreeSet<String>) {
     }
 }
 
-/// The bit fields of a layout except for spare ones: octet and bit, width, name.
+/// The bit fields of a layout except for spare ones: byte and bit, width, name.
 fn bits(layout: &Value) -> BTreeMap<(usize, usize), (usize, String)> {
     let mut found = BTreeMap::new();
     for row in list(layout, "rows") {
         let fields = list(row, "fields");
-        let octet = text(row, "octets")
+        let byte = text(row, "octets")
             .split(' ')
             .next()
             .and_then(|at| at.parse().ok());
-        let Some(octet) = octet.filter(|_| fields.len() > 1) else {
+        let Some(byte) = byte.filter(|_| fields.len() > 1) else {
             continue;
         };
         let drawn = |field: &Value| usize::from(number(field, "bits"));
         let right = fields.iter().map(drawn).sum::<usize>() == 8;
         let wide = WIDE
             .iter()
-            .find(|(ie, at, _)| *ie == number(layout, "type") && *at == octet && !right);
+            .find(|(ie, at, _)| *ie == number(layout, "type") && *at == byte && !right);
         let mut bit = 1;
         for (place, field) in fields.iter().rev().enumerate() {
             let width = match wide {
@@ -131,7 +131,7 @@ fn bits(layout: &Value) -> BTreeMap<(usize, usize), (usize, String)> {
             };
             let name = plain(text(field, "name"));
             if !name.starts_with("spare") && name != "reserved" {
-                found.insert((octet, bit), (width, name));
+                found.insert((byte, bit), (width, name));
             }
             bit += width;
         }
@@ -158,8 +158,8 @@ fn sizes(layout: &Value, head: usize) -> String {
         .iter()
         .filter(|row| !list(row, "fields").is_empty())
     {
-        let octets: String = text(row, "octets").split_whitespace().collect();
-        let ends: Vec<Option<(String, usize)>> = octets.split("to").map(place).collect();
+        let bytes: String = text(row, "octets").split_whitespace().collect();
+        let ends: Vec<Option<(String, usize)>> = bytes.split("to").map(place).collect();
         let size = match &ends[..] {
             [Some((letter, at))] if letter.is_empty() && *at < head + 5 => continue,
             [Some(_)] => " 1".to_owned(),
@@ -208,19 +208,19 @@ fn layouts(old: &Value, new: &Value, lines: &mut BTreeSet<String>) {
             continue;
         };
         let before = of(ie).map(bits);
-        for ((octet, bit), (width, name)) in bits(layout) {
+        for ((byte, bit), (width, name)) in bits(layout) {
             let since = since(
                 before
                     .as_ref()
-                    .is_some_and(|old| old.contains_key(&(octet, bit))),
+                    .is_some_and(|old| old.contains_key(&(byte, bit))),
             );
             let name = if width == 1 { &name } else { "-" };
             lines.insert(format!(
-                "bits {ie} {octet}/{bit} width {width} {name} {since}"
+                "bits {ie} {byte}/{bit} width {width} {name} {since}"
             ));
         }
         lines.insert(format!(
-            "octets {ie} {}:{}",
+            "bytes {ie} {}:{}",
             leaf.head,
             sizes(layout, leaf.head)
         ));

@@ -25,13 +25,13 @@ pub(super) fn role(table: &str, member: &Member) -> String {
 
 /// A line for the bits of a field; a field of one bit includes its name.
 fn bit(ie: IeType, shift: u8, width: u32, name: &str, since: Release) -> String {
-    let (octet, bit) = (shift / 8 + 5, shift % 8 + 1);
+    let (byte, bit) = (shift / 8 + 5, shift % 8 + 1);
     let name = if width == 1 {
         plain(name)
     } else {
         "-".to_owned()
     };
-    format!("bits {} {octet}/{bit} width {width} {name} {since}", ie.0)
+    format!("bits {} {byte}/{bit} width {width} {name} {since}", ie.0)
 }
 
 /// The lines of a field: its bits and the flag that announces it, or its names of values.
@@ -55,7 +55,7 @@ pub(super) fn field(leaf: &Leaf, field: &Field) -> Vec<String> {
             names
         }
         FieldKind::Number {
-            octets: 1,
+            bytes: 1,
             width,
             names,
         } => {
@@ -79,20 +79,20 @@ pub(super) fn field(leaf: &Leaf, field: &Field) -> Vec<String> {
 
 /// The sizes of the fields after the head, `*` for a variable size.
 pub(super) fn sizes(ie: IeType, head: usize, fields: &[Field]) -> String {
-    let mut line = format!("octets {} {head}:", ie.0);
+    let mut line = format!("bytes {} {head}:", ie.0);
     for field in fields {
         let size = match field.kind {
-            FieldKind::Number { octets, width, .. } if octets * 8 == width as usize => {
-                format!(" {octets}")
+            FieldKind::Number { bytes, width, .. } if bytes * 8 == width as usize => {
+                format!(" {bytes}")
             }
-            FieldKind::Number { octets: 1, .. } => " 1".to_owned(),
-            FieldKind::Number { octets, width, .. } => format!(" {octets}/{width}"),
-            FieldKind::Signed { octets } => format!(" {octets}"),
+            FieldKind::Number { bytes: 1, .. } => " 1".to_owned(),
+            FieldKind::Number { bytes, width, .. } => format!(" {bytes}/{width}"),
+            FieldKind::Signed { bytes } => format!(" {bytes}"),
             FieldKind::Time | FieldKind::Ipv4 => " 4".to_owned(),
             FieldKind::Ipv6 => " 16".to_owned(),
             FieldKind::Mac => " 6".to_owned(),
             FieldKind::Text(span)
-            | FieldKind::Octets(span)
+            | FieldKind::Bytes(span)
             | FieldKind::Labels(span)
             | FieldKind::Digits(span)
             | FieldKind::List(_, span) => match span {
@@ -101,7 +101,7 @@ pub(super) fn sizes(ie: IeType, head: usize, fields: &[Field]) -> String {
                 | FieldExtent::MacAddresses
                 | FieldExtent::CountedItems => " 1 *".to_owned(),
                 FieldExtent::Length16 => " 2 *".to_owned(),
-                FieldExtent::Fixed(octets) => format!(" {octets}"),
+                FieldExtent::Fixed(bytes) => format!(" {bytes}"),
                 FieldExtent::Rest | FieldExtent::RestButLast | FieldExtent::Counted => {
                     " *".to_owned()
                 }

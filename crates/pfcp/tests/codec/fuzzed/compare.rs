@@ -4,28 +4,28 @@
 use strowger_pfcp::wire::Tlvs;
 use strowger_pfcp::{Frame, Ignore, Index, MessageView, compare, frames};
 
-/// Compares both parts of an input: two octets say where the left message ends.
+/// Compares both parts of an input: two bytes say where the left message ends.
 pub(crate) fn check(input: &[u8]) {
-    let Some((cut, octets)) = input.split_first_chunk() else {
+    let Some((cut, bytes)) = input.split_first_chunk() else {
         return;
     };
     let cut = usize::from(u16::from_le_bytes(*cut));
-    let (left, right) = octets.split_at(cut.min(octets.len()));
+    let (left, right) = bytes.split_at(cut.min(bytes.len()));
     let Some(left) = frames(left).find_map(Result::ok) else {
         return;
     };
-    same(&left, left.octets);
+    same(&left, left.bytes);
     if let Some(turned) = turned(&left) {
         same(&left, &turned);
     }
     let Some(right) = frames(right).find_map(Result::ok) else {
         return;
     };
-    let forth = differences(left.octets, right.octets, &Ignore::nothing());
-    let back = differences(right.octets, left.octets, &Ignore::nothing());
+    let forth = differences(left.bytes, right.bytes, &Ignore::nothing());
+    let back = differences(right.bytes, left.bytes, &Ignore::nothing());
     if let (Some(forth), Some(back)) = (forth, back) {
         assert_eq!(forth == 0, back == 0, "a difference has two sides");
-        let ignored = differences(left.octets, right.octets, &Ignore::runs());
+        let ignored = differences(left.bytes, right.bytes, &Ignore::runs());
         assert!(ignored.is_some_and(|ignored| ignored <= forth));
     }
 }
@@ -44,27 +44,27 @@ fn differences(left: &[u8], right: &[u8], ignore: &Ignore) -> Option<usize> {
 }
 
 fn same(left: &Frame<'_>, right: &[u8]) {
-    let found = differences(left.octets, right, &Ignore::nothing());
+    let found = differences(left.bytes, right, &Ignore::nothing());
     assert!(found.is_none_or(|found| found == 0), "it is the same");
 }
 
 /// Returns the same elements in another order; elements of one type keep their order.
 fn turned(frame: &Frame<'_>) -> Option<Vec<u8>> {
     let mut elements = Vec::new();
-    let mut at = frame.octets.len() - frame.body.len();
-    let mut octets = frame.octets[..at].to_vec();
+    let mut at = frame.bytes.len() - frame.body.len();
+    let mut bytes = frame.bytes[..at].to_vec();
     for element in Tlvs::new(frame.body) {
         let element = element.ok()?;
         let end = at
             + 4
             + usize::from(u16::from_be_bytes([
-                frame.octets[at + 2],
-                frame.octets[at + 3],
+                frame.bytes[at + 2],
+                frame.bytes[at + 3],
             ]));
-        elements.push((element.ie, &frame.octets[at..end]));
+        elements.push((element.ie, &frame.bytes[at..end]));
         at = end;
     }
     elements.sort_by_key(|(ie, _)| std::cmp::Reverse(*ie));
-    octets.extend(elements.iter().flat_map(|(_, octets)| *octets));
-    Some(octets)
+    bytes.extend(elements.iter().flat_map(|(_, bytes)| *bytes));
+    Some(bytes)
 }

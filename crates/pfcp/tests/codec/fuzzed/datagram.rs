@@ -6,15 +6,15 @@ use strowger_pfcp::wire::Tlvs;
 
 /// Checks the framing of a datagram.
 pub(crate) fn check(datagram: &[u8]) {
-    let mut octets = 0;
+    let mut bytes = 0;
     for frame in frames(datagram) {
         let Ok(frame) = frame else { break };
-        octets += frame.octets.len();
+        bytes += frame.bytes.len();
         for element in Tlvs::new(frame.body) {
             if element.is_err() {
                 break;
             }
         }
     }
-    assert!(octets <= datagram.len(), "frames do not overlap");
+    assert!(bytes <= datagram.len(), "frames do not overlap");
 }

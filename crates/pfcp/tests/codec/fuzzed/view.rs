@@ -14,7 +14,7 @@ pub(crate) fn check(datagram: &[u8]) {
     for frame in frames(datagram).map_while(Result::ok) {
         match MessageView::of(&frame, &mut index) {
             Ok(view) => {
-                visit(view.root(), frame.octets.len());
+                visit(view.root(), frame.bytes.len());
                 assert!(!view.to_string().is_empty());
                 if validate(&view, Interfaces::ALL).is_err() {
                     assert!(
@@ -25,31 +25,31 @@ pub(crate) fn check(datagram: &[u8]) {
                 let again = from_json(&to_json(&view));
                 assert_eq!(
                     again.as_deref().ok(),
-                    Some(frame.octets),
+                    Some(frame.bytes),
                     "JSON loses nothing"
                 );
             }
             Err(error) => {
                 assert!(error.to_string().len() < 4096, "an error is one line");
-                let _ = Rejection::of(&error, frame.octets);
+                let _ = Rejection::of(&error, frame.bytes);
             }
         }
-        remembers_nothing_wrong(frame.octets);
+        remembers_nothing_wrong(frame.bytes);
     }
 }
 
 /// Changes bytes after the header, at positions derived from the bytes themselves.
-fn remembers_nothing_wrong(octets: &[u8]) {
-    let sum = octets.iter().fold(0usize, |sum, octet| {
-        sum.wrapping_mul(31).wrapping_add(usize::from(*octet))
+fn remembers_nothing_wrong(bytes: &[u8]) {
+    let sum = bytes.iter().fold(0usize, |sum, byte| {
+        sum.wrapping_mul(31).wrapping_add(usize::from(*byte))
     });
     let mut used = Index::new();
     for _ in 0..3 {
-        let _ = MessageView::decode(octets, &mut used);
+        let _ = MessageView::decode(bytes, &mut used);
     }
-    let mut changed = octets.to_vec();
+    let mut changed = bytes.to_vec();
     for step in 0..16 {
-        let place = 4 + (sum + step * 7) % (octets.len() - 4);
+        let place = 4 + (sum + step * 7) % (bytes.len() - 4);
         changed[place] ^= 1 << ((sum + step) % 8);
         assert_eq!(
             view_contents(&changed, &mut used),
@@ -57,15 +57,15 @@ fn remembers_nothing_wrong(octets: &[u8]) {
             "{changed:02x?}"
         );
         if step % 2 == 1 {
-            changed.copy_from_slice(octets);
+            changed.copy_from_slice(bytes);
         }
     }
 }
 
 type ViewContents = (Vec<(usize, u16, usize, bool, bool)>, Option<Interfaces>);
 
-fn view_contents(octets: &[u8], index: &mut Index) -> Result<ViewContents, String> {
-    let view = MessageView::decode(octets, index).map_err(|error| error.to_string())?;
+fn view_contents(bytes: &[u8], index: &mut Index) -> Result<ViewContents, String> {
+    let view = MessageView::decode(bytes, index).map_err(|error| error.to_string())?;
     let mut parts = Vec::new();
     list(view.root(), &mut parts);
     Ok((parts, validate(&view, Interfaces::ALL).ok()))
@@ -74,8 +74,8 @@ fn view_contents(octets: &[u8], index: &mut Index) -> Result<ViewContents, Strin
 fn list(part: Part<'_>, parts: &mut Vec<(usize, u16, usize, bool, bool)>) {
     for inner in part.parts() {
         let known = inner.member().is_some();
-        let (at, octets) = (inner.offset(), inner.value().len());
-        parts.push((at, inner.ie().0, octets, inner.is_repeated(), known));
+        let (at, bytes) = (inner.offset(), inner.value().len());
+        parts.push((at, inner.ie().0, bytes, inner.is_repeated(), known));
         list(inner, parts);
     }
 }

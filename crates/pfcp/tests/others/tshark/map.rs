@@ -55,7 +55,7 @@ enum How {
     /// The same integer, from the bytes; tshark shows a date.
     Raw,
     /// The same bytes.
-    Octets,
+    Bytes,
     /// The next item of our list.
     Parts,
     /// Bytes that occur in one of our fields.
@@ -183,7 +183,7 @@ impl Map {
             for row in rows {
                 let value = members.get(row.ours);
                 let agrees = match row.how {
-                    How::Among => row.holds(members, &leaf.octets),
+                    How::Among => row.holds(members, &leaf.bytes),
                     How::Parts => {
                         let all = value.and_then(Value::as_array);
                         let left = parts.entry(row.theirs);
@@ -195,10 +195,10 @@ impl Map {
                 };
                 if !agrees {
                     let (ours, theirs) = (row.ours, row.theirs);
-                    let (show, octets) = (&leaf.show, &leaf.octets);
+                    let (show, bytes) = (&leaf.show, &leaf.bytes);
                     let value = json!(value);
                     done.wrong.push(format!(
-                        "{at}: {ours} is {value}, {theirs} shows {show} ({octets})"
+                        "{at}: {ours} is {value}, {theirs} shows {show} ({bytes})"
                     ));
                 }
                 let name = members.get(&format!("{}_name", row.ours));
@@ -274,7 +274,7 @@ impl Row {
             "text" => How::Text,
             "utf8" => How::Utf8,
             "raw" => How::Raw,
-            "octets" => How::Octets,
+            "octets" => How::Bytes,
             "parts" => How::Parts,
             "among" => How::Among,
             "name" => How::Name,
@@ -290,7 +290,7 @@ impl Row {
     }
 
     /// Returns `true` if the bytes occur in one of our fields, as hexadecimal digits or as text.
-    fn holds(&self, members: &serde_json::Map<String, Value>, octets: &str) -> bool {
+    fn holds(&self, members: &serde_json::Map<String, Value>, bytes: &str) -> bool {
         let values = self.ours.split('+').filter_map(|name| members.get(name));
         let each = values.flat_map(|value| {
             value
@@ -299,7 +299,7 @@ impl Row {
         });
         let texts = each.filter_map(Value::as_str);
         let mut either = texts.flat_map(|text| [text.to_owned(), hex(text)]);
-        either.any(|digits| digits.contains(octets))
+        either.any(|digits| digits.contains(bytes))
     }
 
     /// Notes a label that differs from our name.
@@ -337,7 +337,7 @@ impl How {
 
     fn agrees(self, ours: Option<&Value>, theirs: &Field) -> bool {
         let shown = || integer(&theirs.show);
-        let raw = || u128::from_str_radix(&theirs.octets, 16).ok();
+        let raw = || u128::from_str_radix(&theirs.bytes, 16).ok();
         match (self, ours) {
             (Self::Present, ours) => Some(u128::from(ours.is_some())) == shown(),
             // An absent flag is not set.
@@ -346,7 +346,7 @@ impl How {
             (Self::Flag, Some(ours)) => Some(u128::from(*ours != false)) == shown(),
             // tshark shows some negative numbers as their two's complement.
             (Self::Number, Some(ours)) if ours.as_i64().is_some_and(i64::is_negative) => {
-                let bits = 4 * theirs.octets.len().min(16);
+                let bits = 4 * theirs.bytes.len().min(16);
                 let number = ours.as_i64().unwrap_or_default();
                 let complement = u128::from(number.cast_unsigned()) & ((1 << bits) - 1);
                 theirs.show.parse() == Ok(number) || shown() == Some(complement)
@@ -356,14 +356,14 @@ impl How {
                 let cut = number(ours).map(|ours| ours >> shift & ((1 << width) - 1));
                 cut.is_some() && cut == shown()
             }
-            (Self::Octets, Some(ours)) => *ours == octets_of(theirs),
+            (Self::Bytes, Some(ours)) => *ours == bytes_of(theirs),
             (Self::Raw, Some(ours)) => number(ours).is_some() && number(ours) == raw(),
             (Self::Address, Some(ours)) => {
                 let ours = ours.as_str().and_then(|text| text.parse::<IpAddr>().ok());
                 ours.is_some() && ours == theirs.show.parse().ok()
             }
             (Self::Text, Some(ours)) => *ours == theirs.show,
-            (Self::Utf8, Some(ours)) => hex(ours.as_str().unwrap_or_default()) == theirs.octets,
+            (Self::Utf8, Some(ours)) => hex(ours.as_str().unwrap_or_default()) == theirs.bytes,
             (Self::Bit(bit), Some(ours)) => {
                 shown().map(|shown| shown >> bit & 1) == Some(u128::from(*ours == true))
             }
@@ -391,20 +391,20 @@ fn integer(text: &str) -> Option<u128> {
 
 /// Returns `true` if a number or a MAC address equals the bytes of a field.
 fn is_part(ours: &Value, theirs: &Field) -> bool {
-    let octets = octets_of(theirs);
+    let bytes = bytes_of(theirs);
     match ours {
-        Value::String(text) => text.replace(':', "") == octets,
-        ours => number(ours).is_some() && number(ours) == u128::from_str_radix(&octets, 16).ok(),
+        Value::String(text) => text.replace(':', "") == bytes,
+        ours => number(ours).is_some() && number(ours) == u128::from_str_radix(&bytes, 16).ok(),
     }
 }
 
 fn hex(text: &str) -> String {
-    text.bytes().map(|octet| format!("{octet:02x}")).collect()
+    text.bytes().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The bytes of a field, with two digits even if a mask left one.
-fn octets_of(field: &Field) -> String {
-    let digits = field.octets.to_lowercase();
+fn bytes_of(field: &Field) -> String {
+    let digits = field.bytes.to_lowercase();
     let width = digits.len().next_multiple_of(2);
     format!("{digits:0>width$}")
 }

@@ -40,12 +40,12 @@ impl Allocator for Counter {
 fn choose_requests_are_allocated_and_reported() {
     let choose = tlv(IeType::F_TEID, &[0x05]);
     let address = tlv(IeType::UE_IP_ADDRESS, &[0x10]);
-    let octets = establishment(&[
+    let bytes = establishment(&[
         pdr(1, &[pdi(&[choose, address.clone()]), far_id(1)]),
         pdr(2, &[pdi(&[address]), far_id(1)]),
         far(1),
     ]);
-    let change = establish(&octets, &mut Counter::default()).expect("sound rules");
+    let change = establish(&bytes, &mut Counter::default()).expect("sound rules");
     let tunnel = FTeid::new(0x100, IpAddr::from([10, 0, 0, 9]));
     assert_eq!(change.rules.f_teids(), [tunnel]);
     let addresses = change.rules.ue_addresses();
@@ -76,13 +76,13 @@ fn choose_requests_are_allocated_and_reported() {
 #[test]
 fn the_same_choose_id_gives_the_same_tunnel() {
     let choose = |id| pdi(&[tlv(IeType::F_TEID, &[0x0d, id])]);
-    let octets = establishment(&[
+    let bytes = establishment(&[
         pdr(1, &[choose(1), far_id(1)]),
         pdr(2, &[choose(2), far_id(1)]),
         pdr(3, &[choose(1), far_id(1)]),
         far(1),
     ]);
-    let change = establish(&octets, &mut Counter::default()).expect("sound rules");
+    let change = establish(&bytes, &mut Counter::default()).expect("sound rules");
     let tunnels = change.rules.f_teids();
     assert_eq!(tunnels[0], tunnels[2]);
     assert_ne!(tunnels[0], tunnels[1]);
@@ -118,12 +118,12 @@ fn rules_of_a_session_get_the_same_address() {
     let choose = |flags| tlv(IeType::UE_IP_ADDRESS, &[flags]);
     let network = |name: &str| tlv(IeType::NETWORK_INSTANCE, name.as_bytes());
     let mut counter = Counter::default();
-    let octets = establishment(&[
+    let bytes = establishment(&[
         pdr(1, &[pdi(&[choose(0x10), network("access")]), far_id(1)]),
         pdr(2, &[pdi(&[choose(0x30), network("internet")]), far_id(1)]),
         far(1),
     ]);
-    let change = establish(&octets, &mut counter).expect("sound rules");
+    let change = establish(&bytes, &mut counter).expect("sound rules");
     let one = Some(Ipv4Addr::new(172, 16, 0, 1));
     assert_eq!(ue_addresses(&change.rules), [one, one]);
 
@@ -144,8 +144,8 @@ fn rules_of_a_session_get_the_same_address() {
 fn rule_that_asks_for_several_addresses_gets_several() {
     let choose = || tlv(IeType::UE_IP_ADDRESS, &[0x10]);
     let twice = |id| pdr(id, &[pdi(&[choose(), choose()]), far_id(1)]);
-    let octets = establishment(&[twice(1), twice(2), far(1)]);
-    let change = establish(&octets, &mut Counter::default()).expect("sound rules");
+    let bytes = establishment(&[twice(1), twice(2), far(1)]);
+    let change = establish(&bytes, &mut Counter::default()).expect("sound rules");
     let given = ue_addresses(&change.rules);
     assert_ne!(given[0], given[1]);
     assert_eq!(given[..2], given[2..]);

@@ -73,22 +73,22 @@ pub(crate) fn establishment(rules: &[Vec<u8>]) -> Vec<u8> {
 }
 
 pub(crate) fn two_and_two() -> RuleSet {
-    let octets = establishment(&[
+    let bytes = establishment(&[
         pdr(1, &[pdi(&[tunnel(7)]), far_id(1)]),
         pdr(2, &[pdi(&[]), far_id(2)]),
         far(1),
         far(2),
     ]);
-    establish(&octets, &mut NoAllocator)
+    establish(&bytes, &mut NoAllocator)
         .expect("sound rules")
         .rules
 }
 
 pub(crate) fn establish(
-    octets: &[u8],
+    bytes: &[u8],
     allocator: &mut dyn Allocator,
 ) -> Result<RuleChange, Refusal> {
-    RuleSet::establish(&Frame::decode(octets).expect("a message"), allocator)
+    RuleSet::establish(&Frame::decode(bytes).expect("a message"), allocator)
 }
 
 pub(crate) fn modify(rules: &RuleSet, elements: &[Vec<u8>]) -> Result<RuleSet, Refusal> {
@@ -100,11 +100,11 @@ pub(crate) fn modify_with(
     elements: &[Vec<u8>],
     allocator: &mut dyn Allocator,
 ) -> Result<RuleChange, Refusal> {
-    let octets = session(
+    let bytes = session(
         MessageType::SESSION_MODIFICATION_REQUEST,
         &elements.concat(),
     );
-    rules.modify(&Frame::decode(&octets).expect("a message"), allocator)
+    rules.modify(&Frame::decode(&bytes).expect("a message"), allocator)
 }
 
 pub(crate) fn refused(

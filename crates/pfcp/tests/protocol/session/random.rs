@@ -48,7 +48,7 @@ proptest! {
     ) {
         let rules = modify(&two_and_two(), &good).unwrap_or_else(|_| two_and_two());
         let before = rules.clone();
-        let octets = before.octets().to_vec();
+        let bytes = before.bytes().to_vec();
         // One of these is always wrong, whatever else the message contains.
         let wrong = match wrong {
             0 => tlv(IeType::CREATE_PDR, &[]),
@@ -59,7 +59,7 @@ proptest! {
         let elements = [elements, vec![wrong]].concat();
         let outcome = modify_with(&rules, &elements, &mut Counter::default());
         prop_assert!(outcome.is_err());
-        prop_assert_eq!(rules.octets(), &octets[..]);
+        prop_assert_eq!(rules.bytes(), &bytes[..]);
         prop_assert_eq!(&rules, &before);
     }
 
@@ -74,7 +74,7 @@ proptest! {
                 rules = change.rules;
             }
         }
-        prop_assert_eq!(&RuleSet::restore(rules.octets()).expect("our own octets"), &rules);
+        prop_assert_eq!(&RuleSet::restore(rules.bytes()).expect("our own bytes"), &rules);
         for rule in rules.rules(RuleKind::Pdr) {
             for tlv in rule.tlvs().flatten().filter(|tlv| tlv.ie == IeType::FAR_ID) {
                 let id = u32::from_be_bytes(*tlv.value.first_chunk().expect("checked"));

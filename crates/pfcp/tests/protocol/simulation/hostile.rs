@@ -29,35 +29,33 @@ fn hostile_datagrams_do_not_break_endpoint() {
         .expect("short"),
     ];
     while let Some(transmit) = smf.poll_transmit() {
-        upf.handle_datagram(now, Side::Smf.address(), &transmit.octets);
-        seeds.push(transmit.octets.to_vec());
+        upf.handle_datagram(now, Side::Smf.address(), &transmit.bytes);
+        seeds.push(transmit.bytes.to_vec());
     }
     for round in 0..20_000u64 {
-        let mut octets = if round % 4 == 0 {
-            (0..rng.below(64)).map(|_| rng.octet()).collect()
+        let mut bytes = if round % 4 == 0 {
+            (0..rng.below(64)).map(|_| rng.byte()).collect()
         } else {
             let index = usize::try_from(rng.below(seeds.len() as u64)).expect("small");
             seeds[index].clone()
         };
         for _ in 0..rng.below(4) {
-            let at = usize::try_from(rng.below(octets.len().max(1) as u64)).expect("small");
+            let at = usize::try_from(rng.below(bytes.len().max(1) as u64)).expect("small");
             match rng.below(3) {
-                0 if !octets.is_empty() => octets[at] = rng.octet(),
-                1 => octets.truncate(at),
-                _ => octets.insert(at, rng.octet()),
+                0 if !bytes.is_empty() => bytes[at] = rng.byte(),
+                1 => bytes.truncate(at),
+                _ => bytes.insert(at, rng.byte()),
             }
         }
-        let from = SocketAddr::from(([127, 0, 0, rng.octet()], 8805));
+        let from = SocketAddr::from(([127, 0, 0, rng.byte()], 8805));
         for endpoint in [&mut upf, &mut smf] {
-            endpoint.handle_datagram(now, from, &octets);
+            endpoint.handle_datagram(now, from, &bytes);
             while let Some(event) = endpoint.poll_event() {
                 if let Event::SessionRequest {
-                    transaction,
-                    octets,
-                    ..
+                    transaction, bytes, ..
                 } = event
                 {
-                    let frame = Frame::decode(&octets).expect("it was admitted");
+                    let frame = Frame::decode(&bytes).expect("it was admitted");
                     let _ = RuleSet::establish(&frame, &mut NoAllocator);
                     endpoint.abandon(now, transaction);
                 }

@@ -29,7 +29,7 @@ impl SimulationRng {
         Duration::from_millis(self.below(limit.max(1)))
     }
 
-    pub(crate) fn octet(&mut self) -> u8 {
-        u8::try_from(self.below(256)).expect("an octet")
+    pub(crate) fn byte(&mut self) -> u8 {
+        u8::try_from(self.below(256)).expect("a byte")
     }
 }

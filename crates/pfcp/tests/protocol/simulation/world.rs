@@ -74,7 +74,7 @@ struct Asked {
     session: u64,
     step: Step,
     life: u32,
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
 }
 
 #[derive(Debug, Default)]
@@ -223,16 +223,16 @@ impl World {
     fn happen(&mut self, event: WorldEvent) {
         let now = self.at();
         match event {
-            WorldEvent::Datagram(to, octets) => {
+            WorldEvent::Datagram(to, bytes) => {
                 let from = to.other().address();
-                self.endpoint(to).handle_datagram(now, from, &octets);
+                self.endpoint(to).handle_datagram(now, from, &bytes);
             }
-            WorldEvent::Worked(life, transaction, octets) if life == self.user.life => {
+            WorldEvent::Worked(life, transaction, bytes) if life == self.user.life => {
                 if self.rng.percent(self.panics) {
                     self.faults.panics += 1;
                     self.upf.abandon(now, transaction);
                 } else {
-                    self.work(transaction, &octets);
+                    self.work(transaction, &bytes);
                 }
             }
             WorldEvent::Worked(..) => {}
@@ -257,7 +257,7 @@ impl World {
                 while let Some(transmit) = self.endpoint(side).poll_transmit() {
                     quiet = false;
                     assert_eq!(transmit.peer, side.other().address());
-                    self.carry(side, &transmit.octets);
+                    self.carry(side, &transmit.bytes);
                 }
                 while let Some(event) = self.endpoint(side).poll_event() {
                     quiet = false;
@@ -274,16 +274,16 @@ impl World {
         }
     }
 
-    fn carry(&mut self, from: Side, octets: &[u8]) {
-        (self.now, from, octets).hash(&mut self.trace);
-        let header = Frame::decode(octets).expect("sound octets").header;
+    fn carry(&mut self, from: Side, bytes: &[u8]) {
+        (self.now, from, bytes).hash(&mut self.trace);
+        let header = Frame::decode(bytes).expect("sound bytes").header;
         let life = match from {
             Side::Smf => 0,
             Side::Upf => self.user.life,
         };
         let key = (from, header.sequence.get(), header.message_type.0, life);
-        let first = self.sent.entry(key).or_insert_with(|| octets.to_vec());
-        assert_eq!(first, octets, "repetitions are identical");
+        let first = self.sent.entry(key).or_insert_with(|| bytes.to_vec());
+        assert_eq!(first, bytes, "repetitions are identical");
         let copies = if self.rng.percent(self.doubling) {
             self.faults.doubled += 1;
             2
@@ -297,7 +297,7 @@ impl World {
             }
             let delay = self.rng.millis(self.jitter);
             self.faults.delayed += u64::from(delay > Duration::from_secs(1));
-            self.later(delay, WorldEvent::Datagram(from.other(), octets.to_vec()));
+            self.later(delay, WorldEvent::Datagram(from.other(), bytes.to_vec()));
         }
     }
 
@@ -305,36 +305,36 @@ impl World {
         let Event::SessionRequest {
             transaction,
             association,
-            octets,
+            bytes,
             ..
         } = event
         else {
             return;
         };
         if association.is_none() {
-            return self.refuse(transaction, &octets, Cause::NO_ESTABLISHED_ASSOCIATION);
+            return self.refuse(transaction, &bytes, Cause::NO_ESTABLISHED_ASSOCIATION);
         }
         let after = self.rng.millis(400);
-        let worked = WorldEvent::Worked(self.user.life, transaction, octets.to_vec());
+        let worked = WorldEvent::Worked(self.user.life, transaction, bytes.to_vec());
         self.later(after, worked);
     }
 
-    fn refuse(&mut self, transaction: TransactionId, octets: &[u8], cause: Cause) {
+    fn refuse(&mut self, transaction: TransactionId, bytes: &[u8], cause: Cause) {
         let body = BodyBuilder::new().cause(cause);
-        self.respond(transaction, octets, Seid(0), &body);
+        self.respond(transaction, bytes, Seid(0), &body);
     }
 
     fn respond(&mut self, id: TransactionId, request: &[u8], remote: Seid, body: &BodyBuilder) {
         let request = Frame::decode(request).expect("it was admitted").header;
         let header = answer_header(&request, Some(remote));
-        let octets = message(&header, body.as_slice()).expect("short");
+        let bytes = message(&header, body.as_slice()).expect("short");
         let now = self.at();
-        self.upf.respond(now, id, octets.into());
+        self.upf.respond(now, id, bytes.into());
     }
 
     /// The user plane executes a request.
-    fn work(&mut self, transaction: TransactionId, octets: &[u8]) {
-        let frame = Frame::decode(octets).expect("it was admitted");
+    fn work(&mut self, transaction: TransactionId, bytes: &[u8]) {
+        let frame = Frame::decode(bytes).expect("it was admitted");
         let seid = frame.header.seid.expect("a session's message");
         let accepted = BodyBuilder::new().cause(Cause::REQUEST_ACCEPTED);
         let (remote, body) = match frame.header.message_type {
@@ -349,7 +349,7 @@ impl World {
             }
             MessageType::SESSION_MODIFICATION_REQUEST => {
                 let Some((remote, rules)) = self.user.sessions.get_mut(&seid) else {
-                    return self.refuse(transaction, octets, Cause::SESSION_CONTEXT_NOT_FOUND);
+                    return self.refuse(transaction, bytes, Cause::SESSION_CONTEXT_NOT_FOUND);
                 };
                 let change = rules.modify(&frame, &mut NoAllocator).expect("sound rules");
                 *rules = change.rules;
@@ -357,14 +357,14 @@ impl World {
             }
             _ => {
                 let Some((remote, _)) = self.user.sessions.remove(&seid) else {
-                    return self.refuse(transaction, octets, Cause::SESSION_CONTEXT_NOT_FOUND);
+                    return self.refuse(transaction, bytes, Cause::SESSION_CONTEXT_NOT_FOUND);
                 };
                 (remote, accepted)
             }
         };
-        let fresh = self.user.done.insert(octets.to_vec());
+        let fresh = self.user.done.insert(bytes.to_vec());
         assert!(fresh, "nothing is done twice");
-        self.respond(transaction, octets, Seid(remote), &body);
+        self.respond(transaction, bytes, Seid(remote), &body);
     }
 
     fn control_event(&mut self, event: Event) {
@@ -379,9 +379,7 @@ impl World {
                 self.control.association = None;
                 self.associate();
             }
-            Event::Response {
-                request, octets, ..
-            } => self.answered(request, &octets),
+            Event::Response { request, bytes, .. } => self.answered(request, &bytes),
             Event::RequestFailed { request, .. } => {
                 let asked = self.control.asked.remove(&request).expect("one outcome");
                 self.control.unsure.insert(asked.session);
@@ -421,13 +419,13 @@ impl World {
             session,
             step,
             life: self.control.life,
-            octets: message(&header, body).expect("short"),
+            bytes: message(&header, body).expect("short"),
         };
         let before = self.control.asked.insert(request.expect("room"), asked);
         assert!(before.is_none(), "requests have names of their own");
     }
 
-    fn answered(&mut self, request: RequestId, octets: &[u8]) {
+    fn answered(&mut self, request: RequestId, bytes: &[u8]) {
         let asked = self.control.asked.remove(&request).expect("one outcome");
         let session = asked.session;
         if asked.life != self.control.life {
@@ -436,7 +434,7 @@ impl World {
             self.control.ended += 1;
             return;
         }
-        let answer = Frame::decode(octets).expect("sound octets");
+        let answer = Frame::decode(bytes).expect("sound bytes");
         let cause = answer.tlvs().flatten().find(|tlv| tlv.ie == IeType::CAUSE);
         if Cause(cause.expect("a cause").value[0]) != Cause::REQUEST_ACCEPTED {
             // The peer panicked too often, or no longer knows us.
@@ -445,7 +443,7 @@ impl World {
             self.control.ended += 1;
             return;
         }
-        let asked_frame = Frame::decode(&asked.octets).expect("our own");
+        let asked_frame = Frame::decode(&asked.bytes).expect("our own");
         match asked.step {
             Step::Establish => {
                 let change = RuleSet::establish(&asked_frame, &mut NoAllocator).expect("sound");
@@ -502,7 +500,7 @@ impl World {
 fn session_of(frame: &Frame<'_>) -> u64 {
     let f_seid = frame.tlvs().flatten().find(|tlv| tlv.ie == IeType::F_SEID);
     let seid = f_seid.expect("an F-SEID").value[1..9].try_into();
-    u64::from_be_bytes(seid.expect("eight octets"))
+    u64::from_be_bytes(seid.expect("eight bytes"))
 }
 
 pub(crate) fn establishment(session: u64) -> Vec<u8> {

@@ -60,7 +60,7 @@ pub(crate) fn establishment(urrs: Vec<CreateUrr>) -> SessionEstablishmentRequest
         .create_urrs(urrs)
 }
 
-fn octets(body: impl Into<Body>) -> Vec<u8> {
+fn bytes(body: impl Into<Body>) -> Vec<u8> {
     let message = Message::session(Seid(1), Sequence::new(1), body);
     message.encode().expect("a sound message")
 }
@@ -68,8 +68,8 @@ fn octets(body: impl Into<Body>) -> Vec<u8> {
 /// Decodes elements as the body of a message.
 fn read(kind: MessageType, elements: &[u8]) -> Message {
     let header = Header::session(kind, Seid(1), Sequence::new(1));
-    let octets = strowger_pfcp::endpoint::message(&header, elements).expect("a short message");
-    Message::decode(&octets).expect("a sound message")
+    let bytes = strowger_pfcp::endpoint::message(&header, elements).expect("a short message");
+    Message::decode(&bytes).expect("a sound message")
 }
 
 #[expect(
@@ -90,8 +90,8 @@ impl Bench {
 
     pub(crate) fn of(request: SessionEstablishmentRequest, limits: UsageLimits) -> Self {
         let zero = start();
-        let octets = octets(request);
-        let frame = Frame::decode(&octets).expect("a message");
+        let bytes = bytes(request);
+        let frame = Frame::decode(&bytes).expect("a message");
         let rules = RuleSet::establish(&frame, &mut NoAllocator)
             .expect("sound rules")
             .rules;
@@ -115,15 +115,15 @@ impl Bench {
         self.usage.handle_timeout(at);
     }
 
-    pub(crate) fn traffic(&mut self, pdr: u16, octets: u64) -> PacketOutcome {
-        self.packets(pdr, 1, octets)
+    pub(crate) fn traffic(&mut self, pdr: u16, bytes: u64) -> PacketOutcome {
+        self.packets(pdr, 1, bytes)
     }
 
-    pub(crate) fn packets(&mut self, pdr: u16, packets: u64, octets: u64) -> PacketOutcome {
+    pub(crate) fn packets(&mut self, pdr: u16, packets: u64, bytes: u64) -> PacketOutcome {
         let traffic = PacketBurst {
             pdr: PdrId(pdr),
             packets,
-            octets,
+            bytes,
             events: 0,
         };
         self.usage.handle_traffic(self.now, traffic)
@@ -145,8 +145,8 @@ impl Bench {
     }
 
     pub(crate) fn answer(&mut self, response: SessionReportResponse) -> ReportRequestOutcome {
-        let octets = octets(response);
-        let frame = Frame::decode(&octets).expect("a message");
+        let bytes = bytes(response);
+        let frame = Frame::decode(&bytes).expect("a message");
         self.usage.handle_answer(self.now, &frame)
     }
 
@@ -183,8 +183,8 @@ impl Bench {
         &mut self,
         request: SessionModificationRequest,
     ) -> (FinalReports, SessionModificationResponse) {
-        let octets = octets(request);
-        let frame = Frame::decode(&octets).expect("a message");
+        let bytes = bytes(request);
+        let frame = Frame::decode(&bytes).expect("a message");
         let change = self
             .rules
             .modify(&frame, &mut NoAllocator)
@@ -226,7 +226,7 @@ impl Bench {
     }
 }
 
-pub(crate) fn octets_of(report: &UsageReportRequest) -> (u64, u64) {
+pub(crate) fn bytes_of(report: &UsageReportRequest) -> (u64, u64) {
     let volume = report.volume_measurement.expect("volume is measured");
     let told = (volume.uplink_volume, volume.downlink_volume);
     let (Some(up), Some(down)) = told else {

@@ -60,11 +60,11 @@ fn buffered_packets_count_when_forwarded() {
     bench.traffic(DOWN, 400);
     bench.request().expect("a report");
     bench.answer(accepted());
-    assert_eq!(bench.tally.octets(1.into()), (0, 0));
+    assert_eq!(bench.tally.bytes(1.into()), (0, 0));
     let page = page(&mut bench);
     bench.modify(page);
     assert_eq!(bench.reports().len(), 1);
-    assert_eq!(bench.tally.octets(1.into()), (0, 1000));
+    assert_eq!(bench.tally.bytes(1.into()), (0, 1000));
     assert_eq!(bench.traffic(DOWN, 1), Forwarded);
 }
 
@@ -124,7 +124,7 @@ fn report_response_can_drop_buffered_packets() {
     let page = page(&mut bench);
     bench.modify(page);
     let (_, _, tally) = bench.delete();
-    assert_eq!(tally.octets(1.into()), (0, 0));
+    assert_eq!(tally.bytes(1.into()), (0, 0));
 }
 
 #[test]

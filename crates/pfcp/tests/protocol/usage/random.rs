@@ -27,7 +27,7 @@ struct Wanted {
 
 #[derive(Clone, Debug)]
 enum Step {
-    Packet { pdr: u16, octets: u64 },
+    Packet { pdr: u16, bytes: u64 },
     Wait { milliseconds: u64 },
     Deliver,
     Lose,
@@ -63,7 +63,7 @@ fn wanted() -> impl Strategy<Value = Wanted> {
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        8 => (1u16..3, 1u64..1500).prop_map(|(pdr, octets)| Step::Packet { pdr, octets }),
+        8 => (1u16..3, 1u64..1500).prop_map(|(pdr, bytes)| Step::Packet { pdr, bytes }),
         3 => (0u64..8000).prop_map(|milliseconds| Step::Wait { milliseconds }),
         3 => any::<bool>().prop_map(|_| Step::Deliver),
         1 => any::<bool>().prop_map(|_| Step::Lose),
@@ -71,8 +71,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => any::<bool>().prop_map(|_| Step::QueryAll),
         1 => (1u32..4).prop_map(Step::Remove),
         1 => (1u32..4, wanted()).prop_map(|(id, wanted)| Step::Create(id, wanted)),
-        2 => (1u32..4, 0u64..5000).prop_map(|(id, octets)| Step::Grant(id, octets)),
-        1 => (1u32..4, 1u64..5000).prop_map(|(id, octets)| Step::Threshold(id, octets)),
+        2 => (1u32..4, 0u64..5000).prop_map(|(id, bytes)| Step::Grant(id, bytes)),
+        1 => (1u32..4, 1u64..5000).prop_map(|(id, bytes)| Step::Threshold(id, bytes)),
         1 => (1u16..3, 1u32..4).prop_map(|(pdr, urr)| Step::Detach { pdr, urr }),
     ]
 }
@@ -99,10 +99,10 @@ fn urr(id: u32, wanted: &Wanted, exist: &[u32]) -> CreateUrr {
     urr.volume_quota = wanted.quota.map(VolumeQuota::total);
     urr.measurement_period = wanted.period.map(Into::into);
     urr.quota_holding_time = wanted.holding.map(Into::into);
-    if let Some((at, octets)) = wanted.monitoring {
+    if let Some((at, bytes)) = wanted.monitoring {
         urr = urr.monitoring_time(START + at).subsequent_volume_threshold(
             SubsequentVolumeThreshold {
-                total_volume: Some(octets),
+                total_volume: Some(bytes),
                 ..SubsequentVolumeThreshold::default()
             },
         );
@@ -116,19 +116,19 @@ fn urr(id: u32, wanted: &Wanted, exist: &[u32]) -> CreateUrr {
 #[derive(Default)]
 struct Expected {
     /// Bytes forwarded in each direction while the rule existed and counted them.
-    octets: BTreeMap<u32, (u64, u64)>,
+    bytes: BTreeMap<u32, (u64, u64)>,
     /// The rules that count the packets of each detection rule.
     counts: BTreeMap<u16, Vec<u32>>,
 }
 
 impl Expected {
-    fn pass(&mut self, pdr: u16, octets: u64, verdict: PacketOutcome) {
+    fn pass(&mut self, pdr: u16, bytes: u64, verdict: PacketOutcome) {
         if verdict != PacketOutcome::Forwarded {
             return;
         }
         for id in self.counts.get(&pdr).into_iter().flatten() {
-            if let Some((up, down)) = self.octets.get_mut(id) {
-                *if pdr == 1 { up } else { down } += octets;
+            if let Some((up, down)) = self.bytes.get_mut(id) {
+                *if pdr == 1 { up } else { down } += bytes;
             }
         }
     }
@@ -138,9 +138,9 @@ impl Expected {
 type Past = Vec<(u32, (u64, u64))>;
 
 fn retire(bench: &mut Bench, expected: &mut Expected, id: u32, past: &mut Past) {
-    let told = bench.tally.octets(UrrId(id));
+    let told = bench.tally.bytes(UrrId(id));
     past.push((id, told));
-    let counted = expected.octets.remove(&id).unwrap_or_default();
+    let counted = expected.bytes.remove(&id).unwrap_or_default();
     assert_eq!(
         told, counted,
         "URR {id} is gone, and not all of it was told"
@@ -164,12 +164,12 @@ fn drain(bench: &mut Bench) {
 
 /// Executes a step; returns `true` if it was possible.
 fn take(bench: &mut Bench, expected: &mut Expected, past: &mut Past, step: Step) {
-    let exist: Vec<u32> = expected.octets.keys().copied().collect();
+    let exist: Vec<u32> = expected.bytes.keys().copied().collect();
     let none = SessionModificationRequest::new;
     match step {
-        Step::Packet { pdr, octets } => {
-            let verdict = bench.traffic(pdr, octets);
-            expected.pass(pdr, octets, verdict);
+        Step::Packet { pdr, bytes } => {
+            let verdict = bench.traffic(pdr, bytes);
+            expected.pass(pdr, bytes, verdict);
         }
         Step::Wait { milliseconds } => {
             bench.now += Duration::from_millis(milliseconds);
@@ -207,14 +207,14 @@ fn take(bench: &mut Bench, expected: &mut Expected, past: &mut Past, step: Step)
         }
         Step::Create(id, wanted) if !exist.contains(&id) => {
             bench.modify(none().create_urrs([urr(id, &wanted, &exist)]));
-            expected.octets.insert(id, (0, 0));
+            expected.bytes.insert(id, (0, 0));
         }
-        Step::Grant(id, octets) if exist.contains(&id) => {
-            let update = UpdateUrr::new(id).volume_quota(VolumeQuota::total(octets));
+        Step::Grant(id, bytes) if exist.contains(&id) => {
+            let update = UpdateUrr::new(id).volume_quota(VolumeQuota::total(bytes));
             bench.modify(none().update_urrs([update]));
         }
-        Step::Threshold(id, octets) if exist.contains(&id) => {
-            let update = UpdateUrr::new(id).volume_threshold(VolumeThreshold::total(octets));
+        Step::Threshold(id, bytes) if exist.contains(&id) => {
+            let update = UpdateUrr::new(id).volume_threshold(VolumeThreshold::total(bytes));
             bench.modify(none().update_urrs([update]));
         }
         Step::Detach { pdr, urr } if exist.contains(&urr) => {
@@ -246,7 +246,7 @@ proptest! {
         let urrs = vec![urr(1, &first, &[1, 2]), urr(2, &second, &[1, 2])];
         let mut bench = Bench::of(establishment(urrs), limits);
         let mut expected = Expected {
-            octets: [(1, (0, 0)), (2, (0, 0))].into(),
+            bytes: [(1, (0, 0)), (2, (0, 0))].into(),
             counts: [(1, vec![1, 2]), (2, vec![1, 2])].into(),
         };
         let mut past = Past::new();
@@ -254,8 +254,8 @@ proptest! {
             take(&mut bench, &mut expected, &mut past, step);
         }
         let (_, _, tally): (_, _, UsageTotals) = bench.delete();
-        for (id, octets) in expected.octets {
-            prop_assert_eq!(tally.octets(UrrId(id)), octets, "URR {}", id);
+        for (id, bytes) in expected.bytes {
+            prop_assert_eq!(tally.bytes(UrrId(id)), bytes, "URR {}", id);
         }
         prop_assert_eq!(tally.missing(), 0);
     }

@@ -117,7 +117,7 @@ fn refused_reports_are_bounded() {
         assert_eq!(settled.again, round >= 4, "{round}");
     }
     let (_, _, tally) = bench.delete();
-    assert_eq!((tally.octets(1.into()), tally.missing()), ((100, 0), 0));
+    assert_eq!((tally.bytes(1.into()), tally.missing()), ((100, 0), 0));
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn queued_reports_are_merged_at_limit() {
     assert_eq!(bench.usage.waiting(), 4);
     let told = bench.reports();
     assert_eq!(told.len(), 5, "the last one was owed");
-    assert_eq!(bench.tally.octets(1.into()), (1000, 0));
+    assert_eq!(bench.tally.bytes(1.into()), (1000, 0));
     assert_eq!(bench.tally.missing(), 0);
 }
 
@@ -152,7 +152,7 @@ fn deletion_repeats_unacknowledged_reports_with_same_numbers() {
         .collect();
     let all = [(0, Made::VOLTH), (1, Made::VOLTH), (2, Made::TERMR)];
     assert_eq!(made, all, "a peer that had no request has all of it");
-    assert_eq!((tally.octets(1.into()), tally.missing()), ((23, 0), 0));
+    assert_eq!((tally.bytes(1.into()), tally.missing()), ((23, 0), 0));
 
     let mut tally = UsageTotals::default();
     assert_eq!(tally.add(&sent.usage_reports[0]), ReportArrival::New);
@@ -166,7 +166,7 @@ fn deletion_repeats_unacknowledged_reports_with_same_numbers() {
             ReportArrival::New
         ]
     );
-    assert_eq!(tally.octets(1.into()), (23, 0), "nothing counts twice");
+    assert_eq!(tally.bytes(1.into()), (23, 0), "nothing counts twice");
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn overflowing_final_reports_follow_in_requests() {
     assert!(!finals.more.is_empty());
     for id in 1..=300 {
         assert_eq!(
-            (tally.octets(id.into()), tally.reports(id.into())),
+            (tally.bytes(id.into()), tally.reports(id.into())),
             ((8, 0), 2)
         );
     }
@@ -228,6 +228,6 @@ fn restart_never_repeats_report_number_and_leaves_gap() {
     bench.usage = UsageMeter::resumed(bench.now, epoch, UsageLimits::default(), &bench.rules);
     bench.traffic(UP, 10);
     bench.reports();
-    assert_eq!(bench.tally.octets(1.into()), (30, 0));
+    assert_eq!(bench.tally.bytes(1.into()), (30, 0));
     assert!(bench.tally.missing() > 0);
 }

@@ -60,7 +60,7 @@ impl CaptureSessions {
         let sequence = frame.header.sequence.get();
         let seid = frame.header.seid.unwrap_or_default();
         let f_seid = f_seid(frame);
-        let digest = digest(frame.octets);
+        let digest = digest(frame.bytes);
         let (question, request) = match kind.is_request() {
             true => ((src, dst), kind.0),
             false => ((dst, src), kind.0.wrapping_sub(1)),
@@ -86,7 +86,7 @@ impl CaptureSessions {
         }
         self.sessions[at].messages.push(SessionMessage {
             packet: packet.clone(),
-            bytes: frame.octets.to_vec(),
+            bytes: frame.bytes.to_vec(),
             src,
             dst,
             is_retransmission,

@@ -101,7 +101,7 @@ fn invalid_field_is_refused_with_its_line() {
         ),
         (
             &with_fields("{ name = \"a\", kind = \"text\", length = 0 }"),
-            ":3:1: field \\\"a\\\": a number has 1 to 8 octets, a fixed length 1 or more",
+            ":3:1: field \\\"a\\\": a number has 1 to 8 bytes, a fixed length 1 or more",
         ),
         (
             &with_fields("{ name = \"a\", kind = \"text\" }, { name = \"b\", kind = \"u8\" }"),

@@ -66,7 +66,7 @@ impl SideMessages {
             }
             for frame in frames(&packet.bytes) {
                 let (message_type, bytes, header) = match &frame {
-                    Ok(frame) => (frame.header.message_type, frame.octets, Some(frame.header)),
+                    Ok(frame) => (frame.header.message_type, frame.bytes, Some(frame.header)),
                     // The rest of the datagram cannot be separated from a malformed message.
                     Err(error) => {
                         let kind = error.path().message().unwrap_or(MessageType(0));

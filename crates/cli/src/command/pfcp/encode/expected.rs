@@ -85,15 +85,15 @@ fn describe_field(kind: FieldKind) -> Option<String> {
         FieldKind::Bits { width, .. } | FieldKind::Number { width, .. } => {
             up_to(u64::MAX >> (64 - width.clamp(1, 64)))
         }
-        FieldKind::Signed { octets } => {
-            let most = i64::MAX >> (64 - 8 * octets.clamp(1, 8));
+        FieldKind::Signed { bytes } => {
+            let most = i64::MAX >> (64 - 8 * bytes.clamp(1, 8));
             format!("a number from {} to {most}", -1 - most)
         }
         FieldKind::Time => format!("seconds since 1900, {}", up_to(u64::from(u32::MAX))),
         FieldKind::Ipv4 => "text with an IPv4 address".to_owned(),
         FieldKind::Ipv6 => "text with an IPv6 address".to_owned(),
         FieldKind::Mac => "text with a MAC address such as 00:00:5e:00:53:01".to_owned(),
-        FieldKind::Octets(_) => HEX.to_owned(),
+        FieldKind::Bytes(_) => HEX.to_owned(),
         FieldKind::List(each, _) => {
             format!("an array, each of it {}", describe_field(each.kind())?)
         }

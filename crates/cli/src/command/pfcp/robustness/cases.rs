@@ -64,7 +64,7 @@ pub(super) fn read(path: &Path) -> CliResult<Vec<RobustnessCase>> {
             name: row.name,
             clause: row.clause.unwrap_or_else(|| "7.6".to_owned()),
             sender: sender(&bytes),
-            octets: bytes,
+            bytes,
             expect,
         };
         cases.extend(session_variant(&case));
@@ -105,7 +105,7 @@ fn sender(bytes: &[u8]) -> CaseSender {
 /// Returns a variant of a modification that names no session, for a live session. The node must
 /// refuse it for its error, or accept it if the error is insignificant.
 fn session_variant(case: &RobustnessCase) -> Option<RobustnessCase> {
-    let of_session = case.octets.get(1) == Some(&52) && case.octets.len() >= 16;
+    let of_session = case.bytes.get(1) == Some(&52) && case.bytes.len() >= 16;
     of_session.then(|| RobustnessCase {
         name: format!("{}, of a live session", case.name),
         sender: CaseSender::OfSession,

@@ -25,7 +25,7 @@ pub(crate) fn check(input: &[u8]) {
             .encode_into(LIMIT, &mut again)
             .expect("a decoded payload is within the limit");
     }
-    assert_eq!(again[..], stream[..again.len()], "frames keep every octet");
+    assert_eq!(again[..], stream[..again.len()], "frames keep every byte");
 }
 
 fn decode<const N: usize>(pieces: [&[u8]; N]) -> (Vec<Frame>, Result<(), FrameError>) {
