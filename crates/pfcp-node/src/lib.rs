@@ -1,4 +1,32 @@
-//! PFCP over UDP, built on supervised actors.
+//! PFCP (3GPP TS 29.244) over UDP on supervised actors, for programs that need an N4 peer: a node
+//! in the UPF or SMF role, or something to test one against.
+//!
+//! Each peer is a supervisor, and each session below it an actor with its rules, so a request that
+//! breaks a session costs that session. There is no user plane: usage comes from a [`TrafficModel`]
+//! or from a [`DataPath`] of your own.
+//!
+//! A node, and an SMF that establishes a session with it:
+//!
+//! ```
+//! use strowger::ActorSystem;
+//! use strowger_pfcp_node::{Client, ClientConfig, Node, NodeConfig, SessionRules};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let system = ActorSystem::new("n4")?;
+//! let mut config = NodeConfig::default();
+//! config.listen = vec!["127.0.0.1:0".parse()?];
+//! let node = Node::start(&system, config).await?;
+//!
+//! let smf = Client::bind(&system, ClientConfig::default()).await?;
+//! let association = smf.associate(node.local_addr()).await?;
+//! let session = association.establish(SessionRules::pdu_session("10.45.0.9".parse()?)).await?;
+//! assert_eq!(node.stats().sessions, 1);
+//! session.delete().await?;
+//! # system.shutdown(std::time::Duration::from_secs(1)).await;
+//! # Ok(())
+//! # }
+//! ```
 //!
 //! [`CaptureReader`] reads the datagrams of pcap and pcapng files; [`CaptureWriter`] writes them.
 

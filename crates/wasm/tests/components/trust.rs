@@ -86,7 +86,7 @@ fn signature_of_code_alone_is_reported() {
         LoadError::Signature { why, .. } => why,
         error => panic!("{error}"),
     };
-    let component = b"bytes of a component, perhaps";
+    let component = b"octets of a component, perhaps";
     assert!(why(&old, component).contains("covers only the code"));
     assert!(why(&old, &component[1..]).contains("does not match this manifest"));
     let unsigned = format!("[component]\nname = \"guest\"\nsigner = \"{SIGNER}\"");

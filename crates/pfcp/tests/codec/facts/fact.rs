@@ -220,7 +220,7 @@ fn layouts(old: &Value, new: &Value, lines: &mut BTreeSet<String>) {
             ));
         }
         lines.insert(format!(
-            "bytes {ie} {}:{}",
+            "octets {ie} {}:{}",
             leaf.head,
             sizes(layout, leaf.head)
         ));

@@ -79,7 +79,7 @@ pub(super) fn field(leaf: &Leaf, field: &Field) -> Vec<String> {
 
 /// The sizes of the fields after the head, `*` for a variable size.
 pub(super) fn sizes(ie: IeType, head: usize, fields: &[Field]) -> String {
-    let mut line = format!("bytes {} {head}:", ie.0);
+    let mut line = format!("octets {} {head}:", ie.0);
     for field in fields {
         let size = match field.kind {
             FieldKind::Number { bytes, width, .. } if bytes * 8 == width as usize => {
