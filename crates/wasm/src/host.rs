@@ -4,6 +4,7 @@ use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore};
@@ -44,6 +45,8 @@ struct HostInner {
     /// components.
     reserved: Mutex<Capacity>,
     guest_threads: GuestThreads,
+    /// Nanoseconds of processor time that components used on workers.
+    worker_time: AtomicU64,
     /// Number of calls that exceeded their slice on a worker and have not ended.
     overrunning: AtomicUsize,
     /// Number of such calls at which no worker is left for others.
@@ -136,6 +139,7 @@ impl Host {
             start: Instant::now(),
             reserved: Mutex::default(),
             guest_threads,
+            worker_time: AtomicU64::new(0),
             overrunning: AtomicUsize::new(0),
             max_overrunning: processors(),
             freed: Notify::new(),
@@ -226,6 +230,13 @@ impl Host {
     #[inline]
     pub(crate) fn workers_are_occupied(&self) -> bool {
         self.0.overrunning.load(Ordering::Relaxed) >= self.0.max_overrunning
+    }
+
+    /// Adds processor time of a component on a worker; returns the total of all components.
+    pub(crate) fn add_worker_time(&self, cpu: Duration) -> Duration {
+        let nanos = u64::try_from(cpu.as_nanos()).unwrap_or(u64::MAX);
+        let before = self.0.worker_time.fetch_add(nanos, Ordering::Relaxed);
+        Duration::from_nanos(before.wrapping_add(nanos))
     }
 
     pub(crate) fn begin_overrun(&self) {

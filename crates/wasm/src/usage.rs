@@ -22,7 +22,7 @@ use tokio::time::Instant;
 
 use self::budget::CpuBudget;
 use self::placement::CallPlacement;
-pub(crate) use self::placement::WORKER_SLICE;
+pub(crate) use self::placement::{WORKER_SLICE, WorkerTime};
 use crate::engine::{HostLimits, OverBudgetAction};
 use crate::log_limit::LogLimits;
 use crate::manifest::ComponentLimits;
@@ -172,11 +172,12 @@ impl ComponentUsage {
     }
 
     /// Counts processor time on a worker, where a call saw a tick: it stands for the calls that saw
-    /// none. `calls` is the number of calls of this incarnation.
-    pub(crate) fn charge_sampled(&self, cpu: Duration, calls: u64) {
+    /// none. `calls` is the number of calls of this incarnation, and `all` the time of all
+    /// components, including this one.
+    pub(crate) fn charge_sampled(&self, cpu: Duration, calls: u64, all: WorkerTime) {
         let now = Instant::now();
         self.spend(cpu);
-        if self.rules.lock().placement.sample(now, cpu, calls) {
+        if self.rules.lock().placement.sample(now, cpu, calls, all) {
             self.demote(now);
         }
     }

@@ -9,7 +9,7 @@ use super::StoreData;
 use super::cpu_meter::{CpuLimits, ThreadInstant, TimeLeft};
 use crate::guest_threads::GUEST_TURN;
 use crate::seeded_bug::{Bug, seeded};
-use crate::usage::WORKER_SLICE;
+use crate::usage::{WORKER_SLICE, WorkerTime};
 
 /// The place where a call runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,7 +126,11 @@ impl StoreData {
         let sampled = spent.cpu + self.host.ticks().period();
         let more = sampled.saturating_sub(self.call.sampled);
         self.call.sampled = sampled;
-        self.usage.charge_sampled(more, self.call.calls);
+        let all = WorkerTime {
+            total: self.host.add_worker_time(more),
+            workers: worker_count(),
+        };
+        self.usage.charge_sampled(more, self.call.calls, all);
         let Some(left) = self.remaining(spent.remaining_of(self.cpu_meter.limits())) else {
             return UpdateDeadline::Interrupt;
         };
@@ -202,4 +206,10 @@ impl StoreData {
 pub(crate) fn is_worker() -> bool {
     let runtime = Handle::try_current();
     runtime.is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread)
+}
+
+/// Returns the number of workers of the runtime of this thread.
+fn worker_count() -> u32 {
+    let workers = Handle::try_current().map_or(1, |runtime| runtime.metrics().num_workers());
+    u32::try_from(workers).unwrap_or(u32::MAX)
 }

@@ -1,8 +1,10 @@
 //! The placement of a component's calls: on the workers of the node, or on guest threads.
 //!
 //! A component runs on the workers until one of its calls exceeds a slice, or its calls are long on
-//! average while it computes a considerable part of the time; then it is *heavy*, and runs on guest
-//! threads. It returns to the workers after many quick calls in a row and a minimum time, which
+//! average while it, or all components together, compute a considerable part of the time; then it
+//! is *heavy*, and runs on guest threads. All together count because twenty components with long
+//! calls occupy the workers although each of them computes only a twentieth of the time. A heavy
+//! component returns to the workers after many quick calls in a row and a minimum time, which
 //! doubles each time that the component becomes heavy again soon, so that alternating does not pay.
 
 use std::time::Duration;
@@ -16,6 +18,9 @@ const SAMPLE_TIME: Duration = Duration::from_millis(4);
 /// Maximum span of a sample; a component that takes longer for it computes only a small part of the
 /// time.
 const MAX_SAMPLE_SPAN: Duration = Duration::from_millis(40);
+/// One part in this many of the workers' time: if all components together compute for longer during
+/// a sample, its span does not matter.
+const MAX_WORKER_SHARE: u32 = 4;
 /// Maximum average length of the calls of a component that computes much.
 const MAX_AVERAGE_CALL: Duration = Duration::from_micros(50);
 /// Number of calls in a row after which a heavy component may return.
@@ -29,13 +34,24 @@ const MAX_TICKED_CALLS: u32 = if cfg!(debug_assertions) { 32 } else { 12 };
 const MIN_HEAVY_TIME: Duration = Duration::from_secs(1);
 const MIN_HEAVY_TIME_MAX: Duration = Duration::from_secs(1024);
 
+/// The processor time of all components of a host on workers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WorkerTime {
+    /// The total since the host was created.
+    pub(crate) total: Duration,
+    /// Number of workers of the runtime.
+    pub(crate) workers: u32,
+}
+
 /// The placement of a component's calls, decided from their processor time.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct CallPlacement {
-    /// The current sample: its start, its processor time so far, and the calls before it.
+    /// The current sample: its start, its processor time so far, and the calls and the time of all
+    /// components before it.
     since: Instant,
     sampled: Duration,
     calls: u64,
+    total: Duration,
     /// Minimum time for which it stays heavy, this time or the next time.
     min_heavy_time: Duration,
     /// Time at which it became heavy, made its latest long call, or returned to the workers.
@@ -52,6 +68,7 @@ impl CallPlacement {
             since: now,
             sampled: Duration::ZERO,
             calls: 0,
+            total: Duration::ZERO,
             min_heavy_time: MIN_HEAVY_TIME,
             changed: now,
             heavy: false,
@@ -61,7 +78,16 @@ impl CallPlacement {
     }
 
     /// Counts processor time on a worker; returns `true` if its calls are too long for a worker.
-    pub(super) fn sample(&mut self, now: Instant, cpu: Duration, calls: u64) -> bool {
+    pub(super) fn sample(
+        &mut self,
+        now: Instant,
+        cpu: Duration,
+        calls: u64,
+        all: WorkerTime,
+    ) -> bool {
+        if self.sampled.is_zero() {
+            self.total = all.total.saturating_sub(cpu);
+        }
         self.sampled += cpu;
         if self.sampled < SAMPLE_TIME {
             return false;
@@ -72,7 +98,10 @@ impl CallPlacement {
             Some(more) => more,
         };
         let average = self.sampled.as_nanos() / u128::from(count);
-        let dense = now.saturating_duration_since(self.since) <= MAX_SAMPLE_SPAN;
+        let span = now.saturating_duration_since(self.since);
+        let occupied = all.total.saturating_sub(self.total);
+        let dense =
+            span <= MAX_SAMPLE_SPAN || occupied * MAX_WORKER_SHARE > span * all.workers.max(1);
         (self.since, self.sampled, self.calls) = (now, Duration::ZERO, calls);
         !self.heavy && dense && average > MAX_AVERAGE_CALL.as_nanos()
     }
@@ -123,6 +152,11 @@ mod tests {
     const US: Duration = Duration::from_micros(1);
     const S: Duration = Duration::from_secs(1);
 
+    /// The time of all components on two workers.
+    fn all(total: Duration) -> WorkerTime {
+        WorkerTime { total, workers: 2 }
+    }
+
     #[test]
     fn dense_long_calls_are_heavy_and_quick_ones_are_not() {
         let start = Instant::now();
@@ -130,15 +164,32 @@ mod tests {
             let mut placement = CallPlacement::new(start);
             (1..=100).any(|tick: u32| {
                 let calls = u64::from(tick) * 250 / each;
-                placement.sample(start + US * 300 * tick, US * 250, calls)
+                let now = start + US * 300 * tick;
+                placement.sample(now, US * 250, calls, all(US * 250 * tick))
             })
         };
         assert!(ticks(200));
         assert!(!ticks(1));
-        let mut rare = CallPlacement::new(start);
-        let any = (1..=100)
-            .any(|tick: u32| rare.sample(start + US * 5000 * tick, US * 250, u64::from(tick)));
-        assert!(!any, "it computes a twentieth of the time");
+    }
+
+    #[test]
+    fn long_calls_of_many_components_count_together() {
+        let start = Instant::now();
+        // In turn, each component computes for 250 us in each 5 ms.
+        let any_moves = |components: u32, calls: u64| {
+            let mut placements = vec![CallPlacement::new(start); components as usize];
+            (0..40 * components).any(|slot| {
+                let (round, number) = (slot / components, slot % components);
+                let now = start + US * (5000 * round + 125 * number);
+                let calls = u64::from(round + 1) * calls;
+                let placement = &mut placements[number as usize];
+                placement.sample(now, US * 250, calls, all(US * 250 * (slot + 1)))
+            })
+        };
+        assert!(!any_moves(1, 1), "it computes a twentieth of the time");
+        assert!(!any_moves(8, 1), "a fifth of the workers' time");
+        assert!(any_moves(40, 1), "all of the workers' time");
+        assert!(!any_moves(40, 10), "the calls are quick");
     }
 
     #[test]
