@@ -66,12 +66,46 @@ pub(super) fn check(files: &[String], pages: &BTreeMap<&str, String>) -> Vec<Fin
             }
         }
     }
+    for (&path, text) in pages {
+        if path.starts_with("docs/") || path == "ARCHITECTURE.md" {
+            findings.extend(missing_sources(path, text, files));
+        }
+    }
     let of_book = |path: &&&str| path.starts_with("docs/") && **path != CONTENTS;
     for page in pages.keys().filter(of_book) {
         let times = listed.iter().filter(|listed| listed == page).count();
         if times != 1 {
             let what = format!("{CONTENTS} lists this page {times} times, not once");
             findings.push(Finding::new(page, 1, "contents", what));
+        }
+    }
+    findings
+}
+
+/// Finds the source files that a page names in `code` and that do not exist. A page names a file by
+/// the end of its path, with or without `src`.
+fn missing_sources(path: &str, page: &str, files: &[String]) -> Vec<Finding> {
+    let exists = |name: &str| {
+        let is_at_end_of = |file: &str| {
+            let folder = file.strip_suffix(name);
+            folder.is_some_and(|folder| folder.is_empty() || folder.ends_with('/'))
+        };
+        files
+            .iter()
+            .any(|file| is_at_end_of(file) || is_at_end_of(&file.replace("/src/", "/")))
+    };
+    let is_source = |code: &str| {
+        code.ends_with(".rs")
+            && code
+                .chars()
+                .all(|c| c.is_alphanumeric() || "/_-.".contains(c))
+    };
+    let mut findings = Vec::new();
+    for (line, text) in prose(page) {
+        let codes = text.split('`').skip(1).step_by(2);
+        for name in codes.filter(|code| is_source(code) && !exists(code)) {
+            let what = format!("no file `{name}` exists");
+            findings.push(Finding::new(path, line, "source", what));
         }
     }
     findings
@@ -207,6 +241,13 @@ mod tests {
         ] {
             assert_eq!(found(page), [what], "{page}");
         }
+    }
+
+    #[test]
+    fn source_files_in_code_exist() {
+        assert_eq!(found("`lib.rs` `src/lib.rs` `a(\"x.rs\")`"), [""; 0]);
+        assert_eq!(found("in `old.rs`"), ["no file `old.rs` exists"]);
+        assert_eq!(found("in `ib.rs`"), ["no file `ib.rs` exists"]);
     }
 
     #[test]
