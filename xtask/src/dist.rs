@@ -18,7 +18,7 @@ use crate::{Outcome, process, step, term};
 /// Options of `cargo xtask dist`.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct DistArgs {
-    /// Use this prebuilt binary
+    /// Use this prebuilt binary, and `strowger-pfcp` beside it
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
 }
@@ -112,17 +112,11 @@ impl Release {
     }
 }
 
-/// Builds the binary and returns its path.
+/// Builds the binaries and returns the path of `strowger`; the other one is beside it.
 fn build(project: &Project, release: &Release) -> Result<PathBuf, String> {
     let mut cargo = project.cargo();
-    cargo.args([
-        "build",
-        "--profile",
-        "dist",
-        "--locked",
-        "--bin",
-        "strowger",
-    ]);
+    cargo.args(["build", "--profile", "dist", "--locked"]);
+    cargo.args(["--package", PACKAGE, "--package", "strowger-pfcp-cli"]);
     step::run(cargo.env(BUILD, &release.build))?;
     Ok(project.target().join("dist/strowger"))
 }
@@ -135,7 +129,12 @@ fn fill(project: &Project, release: &Release, binary: &Path, prefix: &Path) -> O
         made.map(|()| folder.clone())
             .map_err(|error| format!("cannot make {}: {error}", folder.display()))
     };
-    copy(binary, &place("bin")?.join("strowger"))?;
+    let bin = place("bin")?;
+    copy(binary, &bin.join("strowger"))?;
+    copy(
+        &binary.with_file_name("strowger-pfcp"),
+        &bin.join("strowger-pfcp"),
+    )?;
     let doc = place("share/doc/strowger")?;
     for file in ["LICENSE-APACHE", "LICENSE-MIT", "CHANGELOG.md"] {
         copy(&project.root().join(file), &doc.join(file))?;
@@ -283,9 +282,11 @@ fn check(folder: &Path, name: &str, made: &[String]) -> Outcome {
 /// Lists what is missing or wrong below an unpacked prefix.
 fn check_prefix(prefix: &Path) -> Result<Vec<String>, String> {
     let mut wrong = Vec::new();
-    let version = args_version(&prefix.join("bin/strowger"))?;
-    if !version.starts_with("strowger ") {
-        wrong.push(format!("bin/strowger --version prints `{version}`"));
+    for program in ["strowger", "strowger-pfcp"] {
+        let version = args_version(&prefix.join("bin").join(program))?;
+        if !version.starts_with(&format!("{program} ")) {
+            wrong.push(format!("bin/{program} --version prints `{version}`"));
+        }
     }
     for (file, part) in [
         ("share/man/man1/strowger.1", ".TH strowger 1"),

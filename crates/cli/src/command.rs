@@ -6,14 +6,12 @@ mod component;
 mod demo;
 pub(crate) mod duration;
 mod init;
-mod latency;
 mod man;
 mod mcp;
 mod message;
 mod observe;
 pub(crate) mod pfcp;
 mod run;
-mod signals;
 mod store;
 mod top;
 

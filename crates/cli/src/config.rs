@@ -9,7 +9,6 @@ mod component;
 mod doors;
 mod limit;
 mod mcp;
-mod problem;
 mod tools;
 
 use std::net::SocketAddr;
@@ -28,9 +27,9 @@ pub(crate) use self::component::{ComponentSection, ComponentsSection, Embedded};
 pub(crate) use self::doors::{DoorsSection, GATEWAY_TOKEN, MCP_TOKEN};
 pub(crate) use self::limit::{LimitSet, set_size as set_size_limit};
 pub(crate) use self::mcp::{MCP_LIMITS, McpSection};
-pub(crate) use self::problem::Problem;
 pub(crate) use self::tools::{FILE_LIMITS, FilesSection, ToolsSection};
 use crate::exit::{CliResult, Failure};
+pub(crate) use strowger_pfcp_cli::problem::Problem;
 
 /// The configuration of a node.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -405,7 +404,7 @@ impl Config {
         if self.node.name.is_empty() {
             return Some(Problem::at("node.name", "is empty; a node needs a name"));
         }
-        let filter = crate::output::check_filter(&self.log.filter);
+        let filter = crate::log::check_filter(&self.log.filter);
         filter.err().map(|error| Problem::at("log.filter", &error))
     }
 

@@ -11,21 +11,21 @@ mod compose;
 mod config;
 mod conformance;
 mod control;
-mod exit;
-mod file;
+mod log;
 mod log_ring;
-mod output;
 
 use std::process::ExitCode;
 
 use clap::Parser;
+// The commands of `pfcp` bring these along.
+pub(crate) use strowger_pfcp_cli::{exit, file, output};
 
 use crate::command::Cli;
 use crate::output::Output;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    output::log_to_stderr();
+    log::log_to_stderr();
     let mut output = Output::stdout();
     let done = cli.run(&mut output).and_then(|()| output.flush());
     match done {

@@ -17,12 +17,17 @@ const PERMITTED_IMPORTS: &[(&str, &str)] = &[
         "strowger-pfcp-node",
         "strowger strowger-pfcp strowger-seeded-bug",
     ),
+    (
+        "strowger-pfcp-cli",
+        "strowger strowger-pfcp strowger-pfcp-node",
+    ),
     ("strowger-gateway", "strowger"),
     ("strowger-wasm", "strowger strowger-seeded-bug"),
     ("strowger-tools", "strowger"),
     (
         "strowger-cli",
-        "strowger strowger-pfcp strowger-pfcp-node strowger-gateway strowger-tools strowger-wasm",
+        "strowger strowger-pfcp strowger-pfcp-cli strowger-pfcp-node strowger-gateway \
+         strowger-tools strowger-wasm",
     ),
     (
         "strowger-examples",

@@ -13,7 +13,7 @@ use strowger_pfcp::vendor::Dictionary;
 use strowger_pfcp::{Index, MessageView, frames};
 
 use super::{object, scalar};
-use crate::command::pfcp::hex;
+use strowger_pfcp_cli::hex;
 
 /// Adds the views of the node whose control socket is at `control`, once it is open.
 pub(crate) fn add(tools: ToolSet, control: &Arc<OnceLock<PathBuf>>) -> ToolSet {

@@ -16,13 +16,14 @@ use self::dir::DemoDir;
 use self::policy::TrapMessage;
 use self::stats::DemoStats;
 use super::duration;
-use super::pfcp::load;
-use super::signals::ShutdownSignals;
 use crate::compose::{self, RunningNode};
 use crate::config::Config;
 use crate::control;
 use crate::exit::{CliResult, Failure};
-use crate::output::{Output, TextStyle, log_as_configured};
+use crate::log::log_as_configured;
+use crate::output::{Output, TextStyle};
+use strowger_pfcp_cli::load;
+use strowger_pfcp_cli::signals::ShutdownSignals;
 
 const EXAMPLES: &str = "\
 Examples:

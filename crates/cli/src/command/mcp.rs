@@ -18,13 +18,13 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
-use super::signals::ShutdownSignals;
 use crate::agent::{self, Roots};
 use crate::compose::{Realms, code, tools};
 use crate::config::{Config, FilesSection, ToolsSection};
 use crate::control::ControlArgs;
 use crate::exit::{CliResult, Failure};
 use crate::output::Output;
+use strowger_pfcp_cli::signals::ShutdownSignals;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -8,10 +8,10 @@ use strowger_gateway::client::{Client, ClientError};
 
 use crate::command::duration;
 use crate::command::observe::printable_lines;
-use crate::command::signals::ShutdownSignals;
 use crate::control::{ControlArgs, block_on, client_failure};
 use crate::exit::{CliResult, Failure};
 use crate::output::{Output, TextStyle};
+use strowger_pfcp_cli::signals::ShutdownSignals;
 
 const TELL_EXAMPLES: &str = "\
 Examples:

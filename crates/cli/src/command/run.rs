@@ -14,11 +14,12 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use self::reload::ConfigReload;
-use crate::command::signals::ShutdownSignals;
 use crate::compose::{self, RunningNode, n4_stats};
 use crate::config::Config;
 use crate::exit::{CliResult, Failure};
-use crate::output::{Output, TextStyle, log_as_configured};
+use crate::log::log_as_configured;
+use crate::output::{Output, TextStyle};
+use strowger_pfcp_cli::signals::ShutdownSignals;
 
 const EXAMPLES: &str = "\
 Examples:

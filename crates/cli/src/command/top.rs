@@ -18,10 +18,10 @@ use self::snapshot::TopSnapshot;
 use self::view::{KeyOutcome, Sort, View};
 use super::duration;
 use super::observe::printable;
-use super::signals::ShutdownSignals;
 use crate::control::{ControlArgs, block_on, client_failure};
 use crate::exit::{CliResult, Failure};
 use crate::output::{Output, Table};
+use strowger_pfcp_cli::signals::ShutdownSignals;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer};
 use strowger::PathPattern;
 use strowger_gateway::access::{Operation, Role};
 
-use super::problem::Problem;
+use super::Problem;
 use crate::compose::verbs;
 
 /// Settings of all endpoints.

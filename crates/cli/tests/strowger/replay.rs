@@ -147,7 +147,7 @@ fn node_answers_captures_as_recorded_or_for_a_listed_reason() {
 
 #[test]
 fn listed_reasons_match_tshark() {
-    let rows = include_str!("../../src/command/pfcp/replay/differences.tsv");
+    let rows = include_str!("../../../pfcp-cli/src/replay/differences.tsv");
     let captures = captures();
     if captures.is_empty() || !has_tshark() {
         return;

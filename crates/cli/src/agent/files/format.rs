@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use strowger_tools::files::{EntryInfo, EntryKind, SearchMatch, SkipSummary, SkippedPath};
 
-use crate::command::pfcp::time::iso_second;
+use strowger_pfcp_cli::time::iso_second;
 
 /// An item with a name, and with a URI if the name alone is not enough.
 pub(super) trait NameAndUri {

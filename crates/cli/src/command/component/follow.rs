@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use strowger_gateway::client::{Client, ClientError};
 
 use crate::command::duration;
-use crate::command::signals::ShutdownSignals;
 use crate::control::{ControlArgs, block_on, client_failure};
 use crate::exit::{CliResult, Failure};
+use strowger_pfcp_cli::signals::ShutdownSignals;
 
 /// The arguments that say how long to wait, and whether to show progress.
 #[derive(Debug, clap::Args)]

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use strowger_pfcp_node::LoadStats;
 
 use super::policy::NAME;
-use crate::command::latency;
-use crate::command::pfcp::load::quantile_micros;
 use crate::compose::RunningNode;
 use crate::exit::{CliResult, Failure};
 use crate::output::{Output, TextStyle};
+use strowger_pfcp_cli::latency;
+use strowger_pfcp_cli::load::quantile_micros;
 
 /// The counters of the demo.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use strowger_pfcp::Seid;
 use strowger_pfcp_node::{AuditReport, JournalAudit, JournalError, NodeSession};
 
-use super::hex;
 use super::sessions::for_each_row;
 use crate::control::ControlArgs;
 use crate::exit::{CliResult, Failure};
 use crate::output::{Output, TextStyle};
+use strowger_pfcp_cli::hex;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -6,7 +6,8 @@ use serde_json::json;
 
 use crate::config::{Config, changes};
 use crate::exit::CliResult;
-use crate::output::{Output, log_as_configured};
+use crate::log::log_as_configured;
+use crate::output::Output;
 
 /// The keys that take effect without a restart.
 const LIVE_KEYS: [&str; 1] = ["log.filter"];
