@@ -154,6 +154,15 @@ export type FilesProtocol = {
   media: { payload: { readonly path: string }; reply: { mime: string; base64: string } };
   write: { payload: Holding & { readonly mode?: WriteMode } };
   append: { payload: Holding };
+  begin: { payload: { readonly path: string }; reply: { part: string } };
+  commit: {
+    payload: {
+      readonly part: string;
+      readonly path: string;
+      readonly length: number;
+      readonly durable?: boolean;
+    };
+  };
   edit: {
     payload: {
       readonly path: string;
