@@ -228,6 +228,9 @@ impl Disk {
         }
         let target = self.replaced_entry(rooted)?;
         let rooted = target.at(rooted);
+        if target.old.as_ref().map(file_id) == Some((metadata.dev(), metadata.ino())) {
+            return invalid("`part` and `path` are the same file");
+        }
         let (dir, name) = self.open_parent(rooted)?;
         let sync = match commit.durable {
             true => SyncToDisk::Yes,
@@ -340,6 +343,13 @@ impl Disk {
         let mut removed = QuotaAmount::default();
         match renameat_with(&*from_dir, from_name, &*to_dir, to_name, flags) {
             Err(Errno::EXIST) if rename.replace => {
+                let old = from_dir
+                    .symlink_metadata(from_name)
+                    .map_err(from.failed())?;
+                let new = to_dir.symlink_metadata(to_name).map_err(to.failed())?;
+                if file_id(&old) == file_id(&new) {
+                    return Ok(()); // The kernel would change nothing, so no quota is freed.
+                }
                 removed = self.measure(&to_dir, to_name).map_err(to.failed())?.amount;
                 let flags = RenameFlags::empty();
                 renameat_with(&*from_dir, from_name, &*to_dir, to_name, flags)
@@ -408,6 +418,12 @@ impl ReplacedEntry {
                 entries: 1,
             })
     }
+}
+
+/// The numbers of the device and of the inode, which all links to a file share.
+fn file_id(metadata: &cap_std::fs::Metadata) -> (u64, u64) {
+    use cap_std::fs::MetadataExt as _;
+    (metadata.dev(), metadata.ino())
 }
 
 /// The choice to sync a file to the disk before the reply, or not.

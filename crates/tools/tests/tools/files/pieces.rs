@@ -127,6 +127,9 @@ async fn pieces_use_the_quota_once() {
     assert_eq!(rule(fixture.append(&part, "12345").await), FileRule::Bytes);
     fixture.append(&part, "1234").await.expect("there is room");
     assert_eq!(fixture.used().await, (10, 2));
+    let itself = fixture.commit(&part, &part, 4).await;
+    itself.expect_err("nothing would be replaced");
+    assert_eq!(fixture.used().await, (10, 2));
     fixture.commit(&part, "file", 4).await.expect("it is whole");
     assert_eq!(fixture.used().await, (4, 1));
     let path = fixture.begin("file").await.expect("there is room");
