@@ -30,8 +30,8 @@
 //! 5. A message that leaves `M' = M` and keeps no answer needs no append: by 1, what it read is
 //!    stored.
 //!
-//! What a handler does past its [`DurableContext`] does not go through the gate: an ask of its own,
-//! a file, a send to an address that it holds. Those happen even if the append fails.
+//! Effects that a handler causes without its [`DurableContext`] do not go through the gate: an ask
+//! of its own, a file, a send to an address that it holds. They happen even if the append fails.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -77,7 +77,7 @@
 //! - **A full disk** refuses writes until there is room. **A failed sync** ends the service of the
 //!   store; it is never repeated.
 //!
-//! # What is not guaranteed
+//! # Limits of the guarantees
 //!
 //! - A request without an answer may have taken effect. Repeat it with the same key.
 //! - Delivery is at most once: a message in a mailbox, or on its way to another actor, is lost with

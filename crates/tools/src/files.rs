@@ -58,6 +58,7 @@ mod write;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use bytes::Bytes;
 use strowger::{Ask, BoxError, Context, Reply, handlers};
@@ -65,11 +66,12 @@ use strowger::{Ask, BoxError, Context, Reply, handlers};
 use disk::{Disk, StopCheck};
 pub use error::{FileError, FileRule};
 pub use message::{
-    AppendRequest, CreateDirectoryRequest, DeleteRequest, EditOutcome, EditRequest, EntryInfo,
-    EntryKind, FilesUsage, FilesUsageRequest, ListOrder, ListRequest, Listing, MediaFile,
-    ReadLinesRequest, ReadManyRequest, ReadMediaRequest, ReadRequest, RenameRequest, RootInfo,
-    RootRequest, SearchMatch, SearchRequest, SearchResults, SkipSummary, SkippedPath, StatRequest,
-    TextChange, TreeCut, TreeEntry, TreeRequest, VerbUsage, WriteMode, WriteRequest,
+    AppendRequest, BeginWriteRequest, CommitWriteRequest, CreateDirectoryRequest, DeleteRequest,
+    EditOutcome, EditRequest, EntryInfo, EntryKind, FilePart, FilesUsage, FilesUsageRequest,
+    ListOrder, ListRequest, Listing, MediaFile, ReadLinesRequest, ReadManyRequest,
+    ReadMediaRequest, ReadRequest, RenameRequest, RootInfo, RootRequest, SearchMatch,
+    SearchRequest, SearchResults, SkipSummary, SkippedPath, StatRequest, TextChange, TreeCut,
+    TreeEntry, TreeRequest, VerbUsage, WriteMode, WriteRequest,
 };
 pub use path::{file_uri, path_of_file_uri, shown_path};
 pub use spec::{FileLimits, FilesSpec};
@@ -196,6 +198,26 @@ impl strowger::Actor for Files {
             .await;
         self.record_call(Verb::Append, &path, &outcome, |()| bytes);
         reply.send(outcome);
+    }
+
+    async fn begin_write(&mut self, ask: Ask<BeginWriteRequest>, cx: &mut Context<Self>) {
+        let Ask { request, reply } = ask;
+        let outcome = self.explain(self.disk.begin_write(&request));
+        self.record_call(Verb::Write, &request.path, &outcome, |_| 0);
+        reply.send(outcome);
+        self.remove_leftovers(cx);
+    }
+
+    async fn commit_write(&mut self, ask: Ask<CommitWriteRequest>, cx: &mut Context<Self>) {
+        let Ask { request, reply } = ask;
+        let path = request.path.clone();
+        // May take long: where the file cannot be replaced, it is copied.
+        let outcome = self
+            .run_change(true, move |disk| disk.commit_write(&request))
+            .await;
+        self.record_call(Verb::Write, &path, &outcome, |()| 0);
+        reply.send(outcome);
+        self.remove_leftovers(cx);
     }
 
     async fn edit(&mut self, ask: Ask<EditRequest>, cx: &mut Context<Self>) {
@@ -349,7 +371,7 @@ impl Files {
         if cx.pipes() >= <Self as strowger::Actor>::PIPES / 2 {
             return; // The next write tries again.
         }
-        let Some(dir) = self.disk.sweeps.take_due() else {
+        let Some(dir) = self.disk.sweeps.take_due(Instant::now()) else {
             return;
         };
         let disk = Arc::clone(&self.disk);

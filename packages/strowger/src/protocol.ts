@@ -215,7 +215,7 @@ export interface SpawnOptions {
   /** The rule for messages beyond the capacity. Default: `wait`. */
   readonly overflow?: Overflow;
   /**
-   * When to restart the actor: whenever an incarnation ends (`permanent`), only if it failed
+   * The rule for restarts: whenever an incarnation ends (`permanent`), only if it failed
    * (`transient`, the default), or never (`temporary`).
    */
   readonly restart?: "permanent" | "transient" | "temporary";

@@ -106,7 +106,7 @@ export class Topic<T> {
    * Calls back with each value, for example to tell it to an actor. Returns a function that stops
    * listening.
    *
-   * What the callback throws is published to `troubles`, and so is the rejection of its promise,
+   * An error of the callback is published to `troubles`, and so is the rejection of its promise,
    * which is not waited for. Listening continues.
    *
    * @example

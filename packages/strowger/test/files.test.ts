@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import {
+  chownSync,
+  existsSync,
   lstatSync,
   mkdirSync,
   mkdtempSync,
@@ -7,15 +10,19 @@ import {
   readFileSync,
   rmSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 
 import { files, type FilesProtocol } from "../src/files/index.js";
 import { ActorSystem, MessageError, type RemoteNode, startNode } from "../src/index.js";
 import { nodeOrSkip, patient } from "./binary.js";
+import { until } from "./until.js";
 
 const { program: binary, skip } = nodeOrSkip();
 const how = { timeout: 60_000, skip };
@@ -142,10 +149,9 @@ test("pieces that come in their own time become a file, whole or not at all", ho
     assert.deepEqual(readdirSync(data), ["note.txt"]);
     await tools.write("streamed", pieces(false));
     assert.equal(readFileSync(join(data, "streamed"), "utf8"), "one two");
-    await assert.rejects(
-      tools.write("streamed", pieces(false), { mode: "durable" }),
-      { code: "bad-request" },
-    );
+    await tools.delete("streamed");
+    await tools.write("streamed", pieces(false), { mode: "durable" });
+    assert.equal(readFileSync(join(data, "streamed"), "utf8"), "one two");
   }));
 
 test("pieces that become a file keep its permissions, and follow a link", how, () =>
@@ -166,37 +172,75 @@ test("pieces that become a file keep its permissions, and follow a link", how, (
     assert.equal((await tools.stat("n".repeat(255))).size, 6);
   }));
 
-test("many pieces become a file with a name of any length", how, () =>
+test("many pieces become a file by the rules of one write", how, () =>
   granted(async (node, data) => {
     const tools = files(node);
     const piece = new Uint8Array(100_000).fill(7);
-    const name = "n".repeat(255);
+    let part = "";
     async function* pieces(): AsyncGenerator<string | Uint8Array> {
       for (let n = 0; n < 5; n += 1) yield piece;
-      const names = readdirSync(data).filter((each) => each !== "note.txt");
-      // A name of the node's own temporary files, which it removes if they are left.
-      assert.equal(names.length, 1);
-      assert.match(names[0] ?? "", /^\.strowger-\d+-\d+$/);
+      part = readdirSync(data).find((name) => name.startsWith(".")) ?? "";
+      assert.match(part, /^\.strowger-\d+-\d+$/);
       yield "end";
     }
-    await tools.write(name, pieces());
-    assert.equal(readFileSync(join(data, name)).length, 500_003);
-    assert.equal(readdirSync(data).length, 2);
+    const long = "n".repeat(255);
+    await tools.write(long, pieces());
+    assert.equal(readFileSync(join(data, long)).length, 500_003);
+    const file = join(data, "private");
+    writeFileSync(file, "old", { mode: 0o600 });
+    symlinkSync("private", join(data, "link"));
+    // Only root gives files away.
+    if (process.getuid?.() === 0) chownSync(file, 1234, 4321);
+    const before = lstatSync(file);
+    await tools.write("link", pieces(), { mode: "durable" });
+    assert.equal(lstatSync(join(data, "link")).isSymbolicLink(), true);
+    const after = lstatSync(file);
+    assert.deepEqual(
+      [after.size, after.mode, after.uid, after.gid],
+      [500_003, before.mode, before.uid, before.gid],
+    );
+    writeFileSync(join(data, "fixed"), "old", { mode: 0o444 });
+    const refused = { code: "refused", message: /rule: mode/ };
+    await assert.rejects(tools.write("fixed", pieces()), refused);
+    const names = readdirSync(data).sort();
+    assert.deepEqual(names, ["fixed", "link", long, "note.txt", "private"]);
+  }));
+
+test("a writer that is killed changes nothing, and leaves nothing for long", how, () =>
+  granted(async (node, data, folder) => {
+    const file = fileURLToPath(new URL("writer.js", import.meta.url));
+    const run = promisify(execFile);
+    const killed = run(process.execPath, [file, binary, join(folder, "node.toml")]);
+    await assert.rejects(killed, { signal: "SIGKILL" });
+    assert.equal(readFileSync(join(data, "note.txt"), "utf8"), "call back");
+    const left = readdirSync(data).filter((name) => name.startsWith(".strowger-"));
+    assert.equal(left.length, 1);
+    const part = join(data, left[0] ?? "");
+    const longAgo = Date.now() / 1000 - 7200;
+    utimesSync(part, longAgo, longAgo);
+    const tools = files(node);
+    await tools.write("note.txt", "call again", { mode: "atomic" });
+    await until(async () => (await tools.usage()).looked > 0 && !existsSync(part));
+    assert.deepEqual(readdirSync(data), ["note.txt"]);
   }));
 
 test("pieces that are too long for one message are written one by one", async () => {
   const system = new ActorSystem();
   const seen: string[] = [];
-  type Writes = Pick<FilesProtocol, "write" | "append" | "rename" | "delete">;
+  type Writes = Pick<FilesProtocol, "write" | "append" | "begin" | "commit">;
   system.spawn<Writes>("tools/files", () => ({
     handle: {
       write: ({ path, mode = "inplace" }) => {
-        seen.push(`write ${mode} ${path.replace(/\d+/g, "N")}`);
-        if (mode === "atomic") throw new MessageError("bad-request", "longer than the node takes");
+        seen.push(`write ${mode} ${path}`);
+        throw new MessageError("bad-request", "longer than the node takes");
       },
-      append: ({ path }) => void seen.push(`append ${path.replace(/\d+/g, "N")}`),
-      rename: ({ from, to }) => void seen.push(`rename ${from.replace(/\d+/g, "N")} ${to}`),
-      delete: () => {},
+      append: ({ path }) => void seen.push(`append ${path}`),
+      begin: ({ path }) => {
+        seen.push(`begin ${path}`);
+        return { part: "a/part" };
+      },
+      commit: ({ part, path, length, durable = false }) =>
+        void seen.push(`commit ${part} ${path} ${length} ${durable}`),
     },
   }));
   async function* pieces(): AsyncGenerator<string> {
@@ -204,10 +248,9 @@ test("pieces that are too long for one message are written one by one", async ()
     yield "2";
   }
   await files(system).write("a/b", pieces());
-  const part = "a/.strowger-N-N";
-  const appended = [`append ${part}`, `append ${part}`];
+  const appended = ["append a/part", "append a/part"];
   assert.deepEqual(seen, [
-    "write atomic a/b", `write inplace ${part}`, ...appended, `rename ${part} a/b`,
+    "write atomic a/b", "begin a/b", ...appended, "commit a/part a/b 2 false",
   ]);
   await system.shutdown();
 });

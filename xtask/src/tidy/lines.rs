@@ -69,6 +69,8 @@ struct Line<'a> {
     is_fenced: bool,
     /// `true` if the docs of an item begin here.
     opens_docs: bool,
+    /// `true` if a paragraph of docs begins here.
+    opens_paragraph: bool,
     /// `true` if these docs end here too.
     closes_docs: bool,
     in_test: bool,
@@ -117,9 +119,12 @@ fn check_comment(line: &Line<'_>, comment: &str, found: Found<'_>) {
         found("banner", "a file that needs headings needs splitting");
     }
     // Users or maintainers of a crate read the comments of its sources.
-    let is_read = line.path.contains("/src/") && line.path.ends_with(".rs");
-    let first = comment.split_whitespace().next().unwrap_or_default();
-    if is_read && line.opens_docs && OPENINGS.contains(&first) {
+    let is_read = line.path.contains("/src/");
+    let mut words = comment
+        .split_whitespace()
+        .skip(usize::from(begins_item(comment)));
+    let opens = line.opens_paragraph && !line.is_fenced;
+    if is_read && opens && OPENINGS.contains(&words.next().unwrap_or_default()) {
         found(
             "opening",
             "begin with a noun, or with a verb in the third person",
@@ -202,25 +207,33 @@ pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
     }
     let is_paused = contains_any(text, VIRTUAL_TIME);
     let (mut is_fenced, mut was_docs, mut is_shared) = (false, false, false);
+    let mut after_paragraph = false;
     let mut lines = text.lines().map(str::trim_start).enumerate().peekable();
     while let Some((at, text)) = lines.next() {
         let comment = text.strip_prefix("//").filter(|_| is_code);
         let comment = comment.map(|text| text.trim_start_matches(['/', '!']).trim());
+        let comment = comment.or_else(|| typescript_docs(text).filter(|_| ending == "ts"));
         let is_fence = comment.is_some_and(|comment| comment.starts_with("```"));
         is_fenced = comment.is_some() && (is_fenced ^ is_fence);
-        let begins_docs = |text: &str| text.starts_with("///") || text.starts_with("//!");
+        let begins_docs = |text: &str| match ending {
+            "ts" => typescript_docs(text).is_some(),
+            _ => text.starts_with("///") || text.starts_with("//!"),
+        };
         let is_docs = begins_docs(text);
         let line = Line {
             path,
             text,
             is_fenced,
             opens_docs: is_docs && !was_docs,
+            opens_paragraph: is_docs
+                && (!was_docs || after_paragraph || comment.is_some_and(begins_item)),
             closes_docs: !lines.peek().is_some_and(|(_, next)| begins_docs(next)),
             in_test: is_test_file(path) || at >= tests_begin,
             is_paused,
             is_shared,
         };
         was_docs = is_docs;
+        after_paragraph = comment.is_some_and(|comment| comment.is_empty() || is_heading(comment));
         is_shared = text.starts_with("#[path =") || (is_shared && comment.is_some());
         let mut found = |rule, advice: &str| {
             findings.push(Finding::new(
@@ -271,6 +284,26 @@ fn tests_begin(text: &str) -> usize {
 
 fn is_test_file(path: &str) -> bool {
     path.contains("/tests/") || path.ends_with("/tests.rs") || path.ends_with(".test.ts")
+}
+
+/// Returns the text of a line of a TypeScript doc comment.
+fn typescript_docs(line: &str) -> Option<&str> {
+    let line = match line {
+        "*" => "",
+        line => line
+            .strip_prefix("/**")
+            .or_else(|| line.strip_prefix("* "))?,
+    };
+    Some(line.trim_end_matches("*/").trim())
+}
+
+fn is_heading(comment: &str) -> bool {
+    comment.starts_with('#')
+}
+
+/// Returns `true` for a heading and an item of a list.
+fn begins_item(comment: &str) -> bool {
+    is_heading(comment) || comment.starts_with("- ") || comment.starts_with("* ")
 }
 
 fn is_banner(comment: &str) -> bool {
@@ -375,6 +408,11 @@ short-docs crates/pfcp/src/wire.rs /// The peer.\npeer: u8,
 - crates/pfcp/src/wire.rs // The peer.
 opening crates/pfcp/src/wire.rs //! What a node does.
 - crates/pfcp/src/wire.rs /// Returns `true`.\n/// How often: twice.\nfn a() {}
+opening crates/pfcp/src/wire.rs //! A node.\n//!\n//! What it does is this.
+opening crates/pfcp/src/wire.rs /// A node.\n///\n/// # Panics\n/// When it ends.\nfn a() {}
+opening crates/pfcp/src/wire.rs //! A node.\n//!\n//! # Who it asks
+opening crates/pfcp/src/wire.rs //! A node:\n//! - What it asks.
+- crates/pfcp/src/wire.rs /// A node.\n///\n/// ```text\n///\n/// What\n/// ```\nfn a() {}
 - crates/pfcp/src/wire.rs /// Whatsapp sends it.\nfn a() {}
 - crates/pfcp/tests/framing.rs /// What is noticed.
 phrase crates/pfcp/src/wire.rs // One who waits.
@@ -405,6 +443,10 @@ sleep crates/pfcp/src/wire.rs fn a() { sleep(1) }\n#[cfg(test)]\nmod tests {\n  
 - packages/a/src/b.ts let a: unknown = many;
 - packages/a/src/b.ts // Takes any: it is parsed.
 any packages/a/src/b.ts let a: any = b;
+opening packages/a/src/b.ts /** What it asks. */
+opening packages/a/src/b.ts /**\n * What it asks.\n */
+opening packages/a/src/b.ts /**\n * A node.\n *\n * What it asks.\n */
+- packages/a/src/b.ts /**\n * A node.\n * What it asks.\n */\nconst What = 1;
 banner packages/a/src/b.ts // -------- ask --------
 typescript packages/a/src/b.ts export default a;"##;
 

@@ -19,7 +19,7 @@
 //! A visit that has not begun in this round is made as soon as something waits for it: a signal
 //! that arrives while a message is handled comes next.
 //!
-//! Where only messages wait, there are no rounds: the receiver takes them in batches.
+//! If only messages wait, there are no rounds: the receiver takes them in batches.
 
 use std::mem;
 

@@ -10,9 +10,10 @@ use strowger::{Accepts, Ask, ContentType, Export, Fault, FaultCode, Payload, Req
 
 use super::error::FileError;
 use super::message::{
-    AppendRequest, CreateDirectoryRequest, DeleteRequest, EditRequest, FilesUsageRequest,
-    ListRequest, MediaFile, ReadLinesRequest, ReadManyRequest, ReadMediaRequest, ReadRequest,
-    RenameRequest, RootRequest, SearchRequest, StatRequest, TreeRequest, WriteMode, WriteRequest,
+    AppendRequest, BeginWriteRequest, CommitWriteRequest, CreateDirectoryRequest, DeleteRequest,
+    EditRequest, FilesUsageRequest, ListRequest, MediaFile, ReadLinesRequest, ReadManyRequest,
+    ReadMediaRequest, ReadRequest, RenameRequest, RootRequest, SearchRequest, StatRequest,
+    TreeRequest, WriteMode, WriteRequest,
 };
 use super::{Files, FilesMessage};
 
@@ -27,6 +28,8 @@ impl Files {
     /// | `media` | `{path}` | `{mime, base64}` |
     /// | `write` | `{path, text or base64, mode?}`: `inplace`, `atomic`, `durable` | nothing |
     /// | `append` | `{path, text or base64}` | nothing |
+    /// | `begin` | `{path}` | `{part}`, a temporary file to append to |
+    /// | `commit` | `{part, path, length, durable?}` | nothing |
     /// | `edit` | `{path, changes: [{old, new, all?}], dry_run?}` | `{places, diff}` |
     /// | `list` | `{path?, after?, most?, details?, order?}` | `{entries: [{name, ...}], more}` |
     /// | `tree` | `{path?, depth?, exclude?}` | `{name, kind, entries?, cut?}` |
@@ -63,6 +66,8 @@ impl Files {
             .ask_with("media", Payload::decode::<ReadMediaRequest>, media)
             .ask_with("write", write, plain)
             .ask_with("append", append, plain);
+        let export = json_ask::<BeginWriteRequest, _>(export, "begin");
+        let export = json_ask::<CommitWriteRequest, _>(export, "commit");
         let export = json_ask::<EditRequest, _>(export, "edit");
         let export = json_ask::<ListRequest, _>(export, "list");
         let export = json_ask::<TreeRequest, _>(export, "tree");

@@ -146,6 +146,47 @@ pub struct AppendRequest {
     pub bytes: Bytes,
 }
 
+/// Begins to replace a file with one that is written in pieces: creates an empty temporary file,
+/// which counts against the quota. [`AppendRequest`]s fill it, a [`CommitWriteRequest`] puts it in
+/// the place of the file, and a [`DeleteRequest`] discards it. A later write removes one that is
+/// left behind, an hour after its last piece.
+///
+/// Fails as a [`WriteRequest`] for the same path with [`WriteMode::Atomic`] would.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BeginWriteRequest {
+    /// The path of the file.
+    pub path: String,
+}
+
+/// The temporary file of a [`BeginWriteRequest`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct FilePart {
+    /// The path or URI of the temporary file.
+    pub part: String,
+}
+
+/// Replaces a file, or creates it, with the temporary file of a [`BeginWriteRequest`], by the rules
+/// of [`WriteMode::Atomic`]: mode, owner and attributes of the file are kept, and a link is
+/// followed.
+///
+/// Fails with [`FileError::InvalidArguments`] if the temporary file does not have `length` bytes.
+/// The temporary file stays if the request fails.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CommitWriteRequest {
+    /// The temporary file, as in [`FilePart`].
+    pub part: String,
+    /// The path of the file.
+    pub path: String,
+    /// Number of bytes that were appended.
+    pub length: u64,
+    /// `true` to sync the file to the disk before the reply, as with [`WriteMode::Durable`].
+    #[serde(default)]
+    pub durable: bool,
+}
+
 /// Edits text in a UTF-8 file. Either all changes are applied, in order, or none; the file is
 /// replaced atomically.
 ///
@@ -562,6 +603,8 @@ replies! {
     ReadMediaRequest => FileResult<MediaFile>,
     WriteRequest => FileResult<()>,
     AppendRequest => FileResult<()>,
+    BeginWriteRequest => FileResult<FilePart>,
+    CommitWriteRequest => FileResult<()>,
     EditRequest => FileResult<EditOutcome>,
     ListRequest => FileResult<Listing>,
     StatRequest => FileResult<EntryInfo>,

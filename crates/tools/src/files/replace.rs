@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt as _};
 use rustix::fs::{
@@ -38,8 +38,63 @@ pub(super) fn check_writable(dir: &Dir, name: &Path) -> io::Result<()> {
     }
 }
 
-/// Writes a temporary file in the same directory and renames it to `name`. The file that is
-/// replaced, if there is one, passes on its mode, its owner and group and its extended attributes.
+/// A temporary file that will replace another.
+pub(super) struct TempFile<'a> {
+    pub(super) dir: &'a Dir,
+    pub(super) name: PathBuf,
+    pub(super) file: File,
+}
+
+impl<'a> TempFile<'a> {
+    /// Creates an empty temporary file. If it will replace a file, only its owner may read it until
+    /// it takes over the mode of that file.
+    pub(super) fn create(dir: &'a Dir, is_there: bool) -> io::Result<Self> {
+        let name = PathBuf::from(temp_name());
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        options.mode(if is_there { 0o600 } else { 0o666 });
+        let file = dir.open_with(&name, &options)?.into_std();
+        Ok(Self { dir, name, file })
+    }
+
+    /// Opens an existing temporary file, but no link.
+    pub(super) fn open(dir: &'a Dir, name: &Path) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        let flags = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW;
+        let options = options.read(true).write(true);
+        let file = dir.open_with(name, options.custom_flags(flags.bits().cast_signed()))?;
+        Ok(Self {
+            dir,
+            name: name.to_owned(),
+            file: file.into_std(),
+        })
+    }
+
+    /// Renames the file to `name`. The file that is replaced, if there is one, passes on its mode,
+    /// its owner and group and its extended attributes.
+    pub(super) fn persist(
+        &self,
+        (dir, name): (&Dir, &Path),
+        old: Option<&Original>,
+        sync: SyncToDisk,
+    ) -> Result<(), NotReplaced> {
+        if let Some(old) = old {
+            old.pass_on(&self.file)?;
+        }
+        if sync == SyncToDisk::Yes {
+            self.file.sync_all()?;
+        }
+        let renamed = self.dir.rename(&self.name, dir, name);
+        renamed.map_err(|error| in_place_only(error, old.is_some()))?;
+        if sync == SyncToDisk::Yes {
+            // Sync the directory too, so that the new name is on the disk.
+            dir.open(".")?.sync_all()?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes a temporary file in the same directory and renames it to `name`.
 pub(super) fn replace_file(
     dir: &Dir,
     name: &Path,
@@ -47,30 +102,20 @@ pub(super) fn replace_file(
     is_there: bool,
     sync: SyncToDisk,
 ) -> Result<(), NotReplaced> {
-    let old = match is_there {
-        true => Some(Original::open(dir, name)?),
-        false => None,
-    };
-    let temporary = temp_name();
-    let mut options = OpenOptions::new();
-    let file = dir.open_with(&temporary, options.write(true).create_new(true));
-    let file = file.map_err(|error| in_place_only(error, is_there))?;
-    let written = fill(&mut file.into_std(), bytes, old.as_ref(), sync).and_then(|()| {
-        let renamed = dir.rename(&temporary, dir, name);
-        renamed.map_err(|error| in_place_only(error, is_there))
-    });
+    let old = Original::open(dir, name, is_there)?;
+    let mut temp =
+        TempFile::create(dir, is_there).map_err(|error| in_place_only(error, is_there))?;
+    let filled = temp.file.write_all(bytes).map_err(NotReplaced::from);
+    let written = filled.and_then(|()| temp.persist((dir, name), old.as_ref(), sync));
     if written.is_err() {
-        let _ = dir.remove_file(&temporary);
-    } else if sync == SyncToDisk::Yes {
-        // Sync the directory too, so that the new name is on the disk.
-        dir.open(".")?.sync_all()?;
+        let _ = dir.remove_file(&temp.name);
     }
     written
 }
 
 /// An error of a replacement. In a directory that cannot be written, and for a file that is a mount
 /// point, an existing file may still be written in place.
-fn in_place_only(error: io::Error, is_there: bool) -> NotReplaced {
+pub(super) fn in_place_only(error: io::Error, is_there: bool) -> NotReplaced {
     let kinds = [
         io::ErrorKind::PermissionDenied,
         io::ErrorKind::ReadOnlyFilesystem,
@@ -84,23 +129,31 @@ fn in_place_only(error: io::Error, is_there: bool) -> NotReplaced {
 }
 
 /// The metadata of the file that is replaced.
-struct Original {
+pub(super) struct Original {
     metadata: fs::Metadata,
     attributes: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
 impl Original {
-    fn open(dir: &Dir, name: &Path) -> Result<Self, NotReplaced> {
+    /// Reads the metadata of the file that is replaced, if there is one.
+    pub(super) fn open(
+        dir: &Dir,
+        name: &Path,
+        is_there: bool,
+    ) -> Result<Option<Self>, NotReplaced> {
+        if !is_there {
+            return Ok(None);
+        }
         let mut options = OpenOptions::new();
         let flags = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW;
         options.read(true).custom_flags(flags.bits().cast_signed());
         // Without its attributes, it is better kept.
         let file = dir.open_with(name, &options);
         let file = file.map_err(|error| in_place_only(error, true))?.into_std();
-        Ok(Self {
+        Ok(Some(Self {
             metadata: file.metadata()?,
             attributes: attributes(&file)?,
-        })
+        }))
     }
 
     fn is_alone(&self) -> bool {
@@ -158,20 +211,4 @@ fn attributes(file: &File) -> io::Result<Vec<(Vec<u8>, Vec<u8>)>> {
         all.push((name.to_vec(), value));
     }
     Ok(all)
-}
-
-fn fill(
-    file: &mut File,
-    bytes: &[u8],
-    old: Option<&Original>,
-    sync: SyncToDisk,
-) -> Result<(), NotReplaced> {
-    file.write_all(bytes)?;
-    if let Some(old) = old {
-        old.pass_on(file)?;
-    }
-    if sync == SyncToDisk::Yes {
-        file.sync_all()?;
-    }
-    Ok(())
 }

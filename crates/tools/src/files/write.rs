@@ -5,7 +5,7 @@
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use cap_std::fs::{OpenOptions, PermissionsExt as _};
 use rustix::fs::{RenameFlags, renameat_with};
@@ -14,10 +14,15 @@ use rustix::io::Errno;
 use super::disk::{Disk, QuotaAmount, has_single_link, reclaimable_bytes};
 use super::error::{FileError, FileRule};
 use super::message::{
-    AppendRequest, CreateDirectoryRequest, DeleteRequest, RenameRequest, WriteMode, WriteRequest,
+    AppendRequest, BeginWriteRequest, CommitWriteRequest, CreateDirectoryRequest, DeleteRequest,
+    FilePart, RenameRequest, WriteMode, WriteRequest,
 };
 use super::path::{GivenPath, RootedPath};
-use super::replace::{NotReplaced, check_writable, replace_file};
+use super::read::display_name;
+use super::replace::{
+    NotReplaced, Original, TempFile, check_writable, in_place_only, replace_file,
+};
+use super::temp_file::is_temp_name;
 
 impl Disk {
     /// Writes a whole file.
@@ -26,23 +31,33 @@ impl Disk {
         let rooted = self.rooted_for_writing(&given)?;
         self.check_write_size(write.bytes.len() as u64, rooted)?;
         match write.mode {
-            WriteMode::InPlace => self.write_in_place(rooted, &write.bytes, SyncToDisk::No),
+            WriteMode::InPlace => self.write_bytes_in_place(rooted, &write.bytes, SyncToDisk::No),
             WriteMode::Atomic => self.replace(rooted, &write.bytes, SyncToDisk::No),
             WriteMode::Durable => self.replace(rooted, &write.bytes, SyncToDisk::Yes),
         }
     }
 
-    fn write_in_place(
+    fn write_bytes_in_place(
         &self,
         rooted: RootedPath<'_>,
         bytes: &[u8],
         sync: SyncToDisk,
     ) -> Result<(), FileError> {
         let length = bytes.len() as u64;
+        self.write_in_place(rooted, length, sync, |file| file.write_all(bytes))
+    }
+
+    fn write_in_place(
+        &self,
+        rooted: RootedPath<'_>,
+        length: u64,
+        sync: SyncToDisk,
+        write: impl FnOnce(&mut File) -> io::Result<()>,
+    ) -> Result<(), FileError> {
         let mut options = OpenOptions::new();
         let (mut file, before) = self.open_or_create(rooted, options.write(true), |_| length)?;
         // Truncating a file before writing costs many times more than overwriting it.
-        let written = file.write_all(bytes).and_then(|()| {
+        let written = write(&mut file).and_then(|()| {
             if length < before {
                 file.set_len(length)
             } else {
@@ -139,54 +154,135 @@ impl Disk {
         bytes: &[u8],
         sync: SyncToDisk,
     ) -> Result<(), FileError> {
-        let led: PathBuf;
-        let mut rooted = rooted;
-        let mut old = self.existing_metadata(rooted)?;
-        if old.as_ref().is_some_and(cap_std::fs::Metadata::is_symlink) {
-            // Replace the target of the link, not the link.
-            led = self
-                .root
-                .canonicalize(rooted.path)
-                .map_err(rooted.failed())?;
-            rooted.path = &led;
-            old = self.existing_metadata(rooted)?;
-        }
-        let mut removed = QuotaAmount::default();
-        if let Some(old) = &old {
-            if old.is_dir() {
-                let path = rooted.given.to_owned();
-                return Err(FileError::IsDirectory { path });
-            }
-            if !old.is_file() {
-                return Err(rooted.refused(FileRule::Special));
-            }
-            removed = QuotaAmount {
-                bytes: reclaimable_bytes(old),
-                entries: 1,
-            };
-        }
+        let target = self.replaced_entry(rooted)?;
+        let rooted = target.at(rooted);
         let added = QuotaAmount {
             bytes: bytes.len() as u64,
             entries: 1,
         };
+        let removed = target.amount();
         let more = QuotaAmount {
             bytes: added.bytes.saturating_sub(removed.bytes),
             entries: added.entries - removed.entries,
         };
         self.check_quota(more, rooted)?;
         let (dir, name) = self.open_parent(rooted)?;
-        if let Some(old) = &old {
-            check_mode(old.permissions().mode(), rooted)?;
-            check_writable(&dir, name).map_err(rooted.failed())?;
-        }
-        match replace_file(&dir, name, bytes, old.is_some(), sync) {
+        match replace_file(&dir, name, bytes, target.is_there(), sync) {
             Ok(()) => {}
-            Err(NotReplaced::InPlaceOnly) => return self.write_in_place(rooted, bytes, sync),
+            Err(NotReplaced::InPlaceOnly) => return self.write_bytes_in_place(rooted, bytes, sync),
             Err(NotReplaced::Failed(error)) => return Err(rooted.failed()(error)),
         }
         self.record(added, removed);
         self.sweeps.record_replacement(rooted.split()?.0);
         Ok(())
+    }
+
+    /// Creates an empty temporary file that will replace a file.
+    pub(super) fn begin_write(&self, begin: &BeginWriteRequest) -> Result<FilePart, FileError> {
+        let given = GivenPath::new(&begin.path);
+        let rooted = self.rooted_for_writing(&given)?;
+        let target = self.replaced_entry(rooted)?;
+        let rooted = target.at(rooted);
+        self.check_quota(ONE_ENTRY, rooted)?;
+        let (dir, _) = self.open_parent(rooted)?;
+        let mut parent = rooted.split()?.0;
+        let is_there = target.is_there();
+        let created = TempFile::create(&dir, is_there).or_else(|error| {
+            match in_place_only(error, is_there) {
+                NotReplaced::Failed(error) => Err(error),
+                // `commit` copies the bytes then, so they may be anywhere below the root.
+                NotReplaced::InPlaceOnly => {
+                    parent = Path::new(".");
+                    TempFile::create(&self.root, is_there)
+                }
+            }
+        });
+        let name = created.map_err(rooted.failed())?.name;
+        self.record(ONE_ENTRY, QuotaAmount::default());
+        self.sweeps.record_temp_file(parent);
+        let path: PathBuf = parent.join(name).components().collect();
+        let (text, uri) = display_name(path.as_os_str(), || self.root_path.join(&path));
+        let part = uri.unwrap_or(text);
+        Ok(FilePart { part })
+    }
+
+    /// Replaces a file, or creates it, with a temporary file of [`Self::begin_write`].
+    pub(super) fn commit_write(&self, commit: &CommitWriteRequest) -> Result<(), FileError> {
+        let (part, path) = (GivenPath::new(&commit.part), GivenPath::new(&commit.path));
+        let (part, rooted) = (
+            self.rooted_for_writing(&part)?,
+            self.rooted_for_writing(&path)?,
+        );
+        let invalid = |message| Err(FileError::InvalidArguments { message });
+        let (part_dir, part_name) = self.open_parent(part)?;
+        if !is_temp_name(part_name.as_os_str().as_encoded_bytes()) {
+            return invalid("`part` is not a path that `begin` has returned");
+        }
+        let mut temp = TempFile::open(&part_dir, part_name).map_err(part.failed())?;
+        let metadata = temp.file.metadata().map_err(part.failed())?;
+        if !metadata.is_file() || !has_single_link(&metadata) {
+            return invalid("`part` is not a file that `begin` has created");
+        }
+        if metadata.len() != commit.length {
+            return invalid("`part` does not have `length` bytes: write all of it again");
+        }
+        let target = self.replaced_entry(rooted)?;
+        let rooted = target.at(rooted);
+        if target.old.as_ref().map(file_id) == Some((metadata.dev(), metadata.ino())) {
+            return invalid("`part` and `path` are the same file");
+        }
+        let (dir, name) = self.open_parent(rooted)?;
+        let sync = match commit.durable {
+            true => SyncToDisk::Yes,
+            false => SyncToDisk::No,
+        };
+        let replaced = Original::open(&dir, name, target.is_there())
+            .and_then(|old| temp.persist((&dir, name), old.as_ref(), sync));
+        match replaced {
+            Ok(()) => self.record(QuotaAmount::default(), target.amount()),
+            Err(NotReplaced::InPlaceOnly) => {
+                let copy = |file: &mut File| io::copy(&mut temp.file, file).map(drop);
+                self.write_in_place(rooted, commit.length, sync, copy)?;
+                part_dir.remove_file(part_name).map_err(part.failed())?;
+                let removed = QuotaAmount {
+                    bytes: commit.length,
+                    entries: 1,
+                };
+                self.record(QuotaAmount::default(), removed);
+            }
+            Err(NotReplaced::Failed(error)) => return Err(rooted.failed()(error)),
+        }
+        self.sweeps.record_replacement(rooted.split()?.0);
+        Ok(())
+    }
+
+    /// Finds the entry that a replacement of `rooted` replaces, which is the target of a link, and
+    /// checks that it may be written.
+    fn replaced_entry(&self, rooted: RootedPath<'_>) -> Result<ReplacedEntry, FileError> {
+        let mut entry = ReplacedEntry {
+            path: rooted.path.to_owned(),
+            old: self.existing_metadata(rooted)?,
+        };
+        let is_link = |old: &cap_std::fs::Metadata| old.is_symlink();
+        if entry.old.as_ref().is_some_and(is_link) {
+            let led = self.root.canonicalize(rooted.path);
+            entry.path = led.map_err(rooted.failed())?;
+            entry.old = self.existing_metadata(entry.at(rooted))?;
+        }
+        let Some(old) = &entry.old else {
+            return Ok(entry);
+        };
+        if old.is_dir() {
+            let path = rooted.given.to_owned();
+            return Err(FileError::IsDirectory { path });
+        }
+        if !old.is_file() {
+            return Err(rooted.refused(FileRule::Special));
+        }
+        check_mode(old.permissions().mode(), rooted)?;
+        let (dir, name) = self.open_parent(entry.at(rooted))?;
+        check_writable(&dir, name).map_err(rooted.failed())?;
+        Ok(entry)
     }
 
     /// Returns the metadata of a path, or `None` if it does not exist; a link is not followed.
@@ -247,6 +343,13 @@ impl Disk {
         let mut removed = QuotaAmount::default();
         match renameat_with(&*from_dir, from_name, &*to_dir, to_name, flags) {
             Err(Errno::EXIST) if rename.replace => {
+                let old = from_dir
+                    .symlink_metadata(from_name)
+                    .map_err(from.failed())?;
+                let new = to_dir.symlink_metadata(to_name).map_err(to.failed())?;
+                if file_id(&old) == file_id(&new) {
+                    return Ok(()); // The kernel would change nothing, so no quota is freed.
+                }
                 removed = self.measure(&to_dir, to_name).map_err(to.failed())?.amount;
                 let flags = RenameFlags::empty();
                 renameat_with(&*from_dir, from_name, &*to_dir, to_name, flags)
@@ -285,6 +388,42 @@ impl Disk {
         self.record(left.unwrap_or_default(), before);
         removed.map_err(rooted.failed())
     }
+}
+
+/// The entry that a replacement replaces or creates; not a link.
+struct ReplacedEntry {
+    /// The path relative to the root.
+    path: PathBuf,
+    /// The metadata of the file, if it exists.
+    old: Option<cap_std::fs::Metadata>,
+}
+
+impl ReplacedEntry {
+    /// The path of the entry, with the text of the path that led to it.
+    fn at<'a>(&'a self, rooted: RootedPath<'a>) -> RootedPath<'a> {
+        let path = &self.path;
+        RootedPath { path, ..rooted }
+    }
+
+    fn is_there(&self) -> bool {
+        self.old.is_some()
+    }
+
+    /// The amount that its replacement frees.
+    fn amount(&self) -> QuotaAmount {
+        self.old
+            .as_ref()
+            .map_or_else(QuotaAmount::default, |old| QuotaAmount {
+                bytes: reclaimable_bytes(old),
+                entries: 1,
+            })
+    }
+}
+
+/// The numbers of the device and of the inode, which all links to a file share.
+fn file_id(metadata: &cap_std::fs::Metadata) -> (u64, u64) {
+    use cap_std::fs::MetadataExt as _;
+    (metadata.dev(), metadata.ino())
 }
 
 /// The choice to sync a file to the disk before the reply, or not.

@@ -22,6 +22,7 @@ mod leftover;
 mod limit;
 mod naive;
 mod names;
+mod pieces;
 mod protocol;
 mod refusals;
 mod scan;

@@ -48,7 +48,7 @@ export interface RemoteNode {
 /**
  * Connects to a running node: the path of its socket, `tcp://HOST:PORT` or `ws://HOST:PORT`.
  *
- * When the connection is lost, pending calls and streams fail with `lost`, or with `unreachable` if
+ * If the connection is lost, pending calls and streams fail with `lost`, or with `unreachable` if
  * they had not been sent. The client reconnects until it succeeds.
  *
  * @example

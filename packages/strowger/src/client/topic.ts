@@ -22,7 +22,7 @@ export interface RemoteTopic<T> {
    * listening. Listening continues after a reconnection, but values published in between are
    * missed. `ended` is called when the node ends it, with the error if there is one.
    *
-   * What a callback throws is published to the `troubles` of the node, and so is the rejection of
+   * An error of a callback is published to the `troubles` of the node, and so is the rejection of
    * its promise, which is not waited for. Listening continues.
    *
    * @example

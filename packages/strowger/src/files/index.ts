@@ -154,6 +154,15 @@ export type FilesProtocol = {
   media: { payload: { readonly path: string }; reply: { mime: string; base64: string } };
   write: { payload: Holding & { readonly mode?: WriteMode } };
   append: { payload: Holding };
+  begin: { payload: { readonly path: string }; reply: { part: string } };
+  commit: {
+    payload: {
+      readonly part: string;
+      readonly path: string;
+      readonly length: number;
+      readonly durable?: boolean;
+    };
+  };
   edit: {
     payload: {
       readonly path: string;
@@ -217,10 +226,10 @@ export interface Files {
   /** Reads a file piece by piece, a few pieces ahead of the reader. The file may exceed memory. */
   chunks(path: string, options?: ChunkOptions): AsyncIterableIterator<Uint8Array>;
   /**
-   * Writes a whole file from text, bytes or an iterable of pieces. Unless `mode` is `inplace`, a
-   * partial file is never visible: up to 256 KiB of pieces are one atomic write, which keeps the
-   * permissions of a file and follows a link. More are written to a temporary file beside it, which
-   * is renamed at the end: a new file, in the place of a link as well.
+   * Writes a whole file from text, bytes or an iterable of pieces. Pieces become a file at their
+   * end, unless `mode` is `inplace`: up to 256 KiB in one message, more in a temporary file that
+   * the node puts in the place of the file. Both keep its mode, owner and attributes, and follow a
+   * link.
    */
   write(path: string, data: FileData, options?: WriteOptions): Promise<void>;
   /** Appends to a file. */
@@ -272,7 +281,7 @@ export interface ListOptions {
 /** The data to write. */
 export type FileData = string | Uint8Array | AsyncIterable<string | Uint8Array>;
 
-/** Options of a write. The mode of pieces is `atomic` by default, and cannot be `durable`. */
+/** Options of a write. The default mode is `inplace`, for pieces `atomic`. */
 export interface WriteOptions extends AskOptions {
   readonly mode?: WriteMode;
 }
@@ -398,36 +407,35 @@ async function write(
   if (typeof data === "string" || data instanceof Uint8Array) {
     return actor.ask("write", { path, ...holding(data), mode: mode ?? "inplace" }, options);
   }
-  if (mode === "durable") {
-    const why = "pieces cannot be written durably: write them atomically, or all at once";
-    throw new MessageError("bad-request", why);
-  }
   let length = 0;
   let held: Uint8Array[] = [];
-  let parts = mode === "inplace" ? new PartWriter(actor, path, options) : undefined;
+  let parts: PartWriter | undefined;
   try {
-    await parts?.begin(held);
+    if (mode === "inplace") {
+      await actor.ask("write", { path, text: "" }, options);
+      parts = new PartWriter(actor, path, options);
+    }
     for await (const piece of data) {
       const { signal } = options;
       if (signal?.aborted === true) throw cancelled("write", signal.reason);
+      const octets = typeof piece === "string" ? new TextEncoder().encode(piece) : piece;
       if (parts !== undefined) {
-        await parts.append(piece);
+        await parts.append(octets);
         continue;
       }
-      const octets = typeof piece === "string" ? new TextEncoder().encode(piece) : piece;
       held.push(octets);
       length += octets.length;
       if (length <= CHUNK) continue;
-      parts = new PartWriter(actor, beside(path), options);
-      await parts.begin(held);
+      parts = await PartWriter.begin(actor, path, options);
+      for (const each of held) await parts.append(each);
       held = [];
     }
     if (parts === undefined) {
-      if (await writeWhole(actor, path, joined(held), options)) return;
-      parts = new PartWriter(actor, beside(path), options);
-      await parts.begin(held);
+      if (await writeWhole(actor, path, joined(held), mode ?? "atomic", options)) return;
+      parts = await PartWriter.begin(actor, path, options);
+      for (const each of held) await parts.append(each);
     }
-    await parts.finish(path);
+    await parts.finish(path, mode === "durable");
   } catch (error) {
     // Also if the write was cancelled: remove the partial file.
     await parts?.discard(path);
@@ -435,36 +443,42 @@ async function write(
   }
 }
 
-/** A file that is written piece by piece: the file itself, or a temporary one. */
+/** A file that is written piece by piece: the file itself, or a temporary one of the node. */
 class PartWriter {
   readonly #actor: ActorRef<FilesProtocol>;
-  readonly #path: string;
+  readonly #part: string;
   readonly #options: AskOptions;
+  #length = 0;
 
-  constructor(actor: ActorRef<FilesProtocol>, path: string, options: AskOptions) {
+  constructor(actor: ActorRef<FilesProtocol>, part: string, options: AskOptions) {
     this.#actor = actor;
-    this.#path = path;
+    this.#part = part;
     this.#options = options;
   }
 
-  async begin(pieces: readonly Uint8Array[]): Promise<void> {
-    await this.#actor.ask("write", { path: this.#path, text: "" }, this.#options);
-    for (const piece of pieces) await this.append(piece);
+  static async begin(
+    actor: ActorRef<FilesProtocol>,
+    path: string,
+    options: AskOptions,
+  ): Promise<PartWriter> {
+    const { part } = await actor.ask("begin", { path }, options);
+    return new PartWriter(actor, part, options);
   }
 
-  append(piece: string | Uint8Array): Promise<void> {
-    return this.#actor.ask("append", { path: this.#path, ...holding(piece) }, this.#options);
+  append(octets: Uint8Array): Promise<void> {
+    this.#length += octets.length;
+    return this.#actor.ask("append", { path: this.#part, ...holding(octets) }, this.#options);
   }
 
-  async finish(path: string): Promise<void> {
-    if (this.#path === path) return;
-    const names = { from: this.#path, to: path, replace: true };
-    await this.#actor.ask("rename", names, this.#options);
+  async finish(path: string, durable: boolean): Promise<void> {
+    if (this.#part === path) return;
+    const commit = { part: this.#part, path, length: this.#length, durable };
+    await this.#actor.ask("commit", commit, this.#options);
   }
 
   async discard(path: string): Promise<void> {
-    if (this.#path === path) return;
-    await this.#actor.ask("delete", { path: this.#path }).catch(() => {});
+    if (this.#part === path) return;
+    await this.#actor.ask("delete", { path: this.#part }).catch(() => {});
   }
 }
 
@@ -476,10 +490,11 @@ async function writeWhole(
   actor: ActorRef<FilesProtocol>,
   path: string,
   octets: Uint8Array,
+  mode: WriteMode,
   options: AskOptions,
 ): Promise<boolean> {
   try {
-    await actor.ask("write", { path, ...holding(octets), mode: "atomic" }, options);
+    await actor.ask("write", { path, ...holding(octets), mode }, options);
     return true;
   } catch (error) {
     if (!(error instanceof MessageError)) throw error;
@@ -487,16 +502,6 @@ async function writeWhole(
     if (!isLong || octets.length === 0) throw error;
     return false;
   }
-}
-
-/**
- * Returns the path of a temporary file in the same directory, whose name is like that of a node's
- * own ones: as short for any file, and removed by the node some time after its writer was killed.
- */
-function beside(path: string): string {
-  const directory = path.slice(0, path.lastIndexOf("/") + 1);
-  const [high = 0, low = 0] = crypto.getRandomValues(new Uint32Array(2));
-  return `${directory}.strowger-${high}-${low}`;
 }
 
 function joined(pieces: readonly Uint8Array[]): Uint8Array {

@@ -1,7 +1,7 @@
 //! The text that replaces an occurrence.
 //!
-//! What the edit leaves as it was keeps the form that the file has: unchanged lines stay byte for
-//! byte, new lines get the file's line ends and indentation.
+//! It keeps the form of the file: unchanged lines stay byte for byte, new lines get the file's line
+//! ends and indentation.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -56,7 +56,8 @@ pub(super) struct Replacement<'a> {
     pub(super) deadline: Instant,
 }
 
-/// Appends what replaces an occurrence. Returns `false` once more than `most` bytes are needed.
+/// Appends the text that replaces an occurrence. Returns `false` once more than `most` bytes are
+/// needed.
 pub(super) fn compose(
     to: &mut String,
     text: &str,

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, FileType, Mode, RenameFlags, mknodat, renameat_with};
 use strowger_tools::files::{
-    AppendRequest, CreateDirectoryRequest, DeleteRequest, EditRequest, FileError, FileRule,
-    FilesSpec, ListRequest, ReadMediaRequest, ReadRequest, RenameRequest, SearchRequest,
-    StatRequest, TreeRequest, WriteMode, WriteRequest,
+    AppendRequest, BeginWriteRequest, CommitWriteRequest, CreateDirectoryRequest, DeleteRequest,
+    EditRequest, FileError, FileRule, FilesSpec, ListRequest, ReadMediaRequest, ReadRequest,
+    RenameRequest, SearchRequest, StatRequest, TreeRequest, WriteMode, WriteRequest,
 };
 
 use super::{Fixture, SECRET, naive, rule};
@@ -101,6 +101,18 @@ async fn every_request_stays_below_the_root() {
         recursive: true,
     };
     assert_eq!(rule(fixture.ask(delete).await), FileRule::Outside);
+    let begin = BeginWriteRequest { path: path() };
+    assert_eq!(rule(fixture.ask(begin).await), FileRule::Outside);
+    let begin = BeginWriteRequest { path: "own".into() };
+    let part = fixture.ask(begin).await.expect("there is room").part;
+    for (part, path) in [(&*part, "../secret"), ("../secret", "own")] {
+        let commit = CommitWriteRequest {
+            part: part.into(),
+            path: path.into(),
+            ..CommitWriteRequest::default()
+        };
+        assert_eq!(rule(fixture.ask(commit).await), FileRule::Outside);
+    }
     for (from, to) in [("own", "../own"), ("../secret", "mine")] {
         let rename = RenameRequest {
             from: from.into(),
@@ -360,6 +372,8 @@ async fn read_only_root_refuses_changes() {
     fs::write(fixture.root().join("own"), "x").expect("a file");
     assert_eq!(fixture.read("own").await.expect("it may be read"), b"x");
     assert_eq!(rule(fixture.write("own", "y").await), FileRule::ReadOnly);
+    let pieces = fixture.write_pieces("own", &["y"]).await;
+    assert_eq!(rule(pieces), FileRule::ReadOnly);
     assert_eq!(
         rule(
             fixture

@@ -74,6 +74,27 @@ async fn deleting_a_hard_link_frees_no_quota() {
 }
 
 #[tokio::test]
+async fn renaming_an_entry_to_itself_frees_no_quota() {
+    let fixture = Fixture::limited(|limits| limits.bytes = 10);
+    fixture
+        .write("a", "1234567890")
+        .await
+        .expect("there is room");
+    fs::hard_link(fixture.root().join("a"), fixture.root().join("b")).expect("a link");
+    for to in ["a", "./a", "b"] {
+        let rename = RenameRequest {
+            from: "a".into(),
+            to: to.into(),
+            replace: true,
+        };
+        fixture.ask(rename).await.expect("nothing is to be done");
+        let usage = fixture.ask(FilesUsageRequest).await;
+        assert_eq!((usage.bytes, usage.entries), (10, 1), "{to}");
+    }
+    assert_eq!(rule(fixture.write("c", "1").await), FileRule::Bytes);
+}
+
+#[tokio::test]
 async fn quota_survives_a_restart() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut spec = FilesSpec::new(folder.path());

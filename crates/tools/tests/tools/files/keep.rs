@@ -33,7 +33,7 @@ fn edit(path: &str) -> EditRequest {
 async fn a_replaced_file_keeps_owner_mode_and_attributes() {
     let fixture = Fixture::open(|_| {});
     let at = fixture.root().join("file");
-    for step in ["write", "durable", "edit"] {
+    for step in ["write", "durable", "edit", "pieces"] {
         fs::write(&at, "old").expect("a file");
         // Only root gives files away.
         let is_given = chown(&at, Some(1234), Some(4321)).is_ok();
@@ -43,6 +43,10 @@ async fn a_replaced_file_keeps_owner_mode_and_attributes() {
         let before = fs::metadata(&at).expect("it is there");
         match step {
             "edit" => drop(fixture.ask(edit("file")).await.expect("it is there")),
+            "pieces" => {
+                let written = fixture.write_pieces("file", &["n", "ew"]).await;
+                written.expect("it may be written");
+            }
             step => {
                 let durable = match step {
                     "durable" => WriteMode::Durable,
@@ -83,6 +87,8 @@ async fn a_file_without_write_permission_is_written_by_no_verb() {
         assert!(["mode", "io"].contains(&refused), "{way:?}: {refused}");
     }
     assert_eq!(rule(fixture.ask(edit("file")).await), FileRule::Mode);
+    let refused = rule(fixture.write_pieces("file", &["x"]).await);
+    assert_eq!(refused, FileRule::Mode);
     let append = AppendRequest {
         path: "file".into(),
         bytes: "x".into(),
@@ -91,6 +97,36 @@ async fn a_file_without_write_permission_is_written_by_no_verb() {
     assert_eq!(fs::read(&at).expect("it is there"), b"old");
     fs::set_permissions(&at, mode(0o644)).expect("ours");
     fixture.ask(edit("file")).await.expect("it may be written");
+}
+
+fn mount(args: &[&Path], program: &str) -> bool {
+    let mut command = Command::new(program);
+    command.args(args);
+    command.output().is_ok_and(|output| output.status.success())
+}
+
+#[tokio::test]
+async fn a_file_in_a_read_only_directory_is_written_in_place() {
+    let fixture = Fixture::open(|_| {});
+    let locked = fixture.root().join("locked");
+    let (at, source) = (locked.join("file"), fixture.outside().join("mounted"));
+    fs::create_dir(&locked).expect("a directory");
+    fs::write(&at, "below").expect("a file");
+    fs::write(&source, "old").expect("a file");
+    if !mount(&[Path::new("--bind"), &locked, &locked], "mount") {
+        return; // Only root mounts.
+    }
+    let is_locked = mount(&[Path::new("--bind"), &source, &at], "mount")
+        && mount(&[Path::new("-oremount,bind,ro"), &locked], "mount");
+    let new = fixture.write_pieces("locked/new", &["x"]).await;
+    let written = fixture.write_pieces("locked/file", &["pie", "ces"]).await;
+    let now = fs::read(&source);
+    let left = fs::read_dir(fixture.root()).expect("a folder").count();
+    assert!(mount(&[Path::new("-R"), &locked], "umount") && is_locked);
+    assert_eq!(new.expect_err("it cannot be created").name(), "io");
+    written.expect("it is written in place");
+    assert_eq!(now.expect("it is there"), b"pieces");
+    assert_eq!(left, 1, "no temporary file is left");
 }
 
 #[tokio::test]
@@ -102,11 +138,6 @@ async fn a_mount_point_is_written_in_place() {
     );
     fs::write(&at, "below").expect("a file");
     fs::write(&source, "old").expect("a file");
-    let mount = |args: &[&Path], program: &str| {
-        let mut command = Command::new(program);
-        command.args(args);
-        command.output().is_ok_and(|output| output.status.success())
-    };
     if !mount(&[Path::new("--bind"), &source, &at], "mount") {
         return; // Only root mounts.
     }
@@ -115,10 +146,14 @@ async fn a_mount_point_is_written_in_place() {
         .ask(WriteRequest::new("file", "long and new").with_mode(WriteMode::Atomic))
         .await;
     let now = fs::read(&source);
+    let pieces = fixture.write_pieces("file", &["pie", "ces"]).await;
+    let last = fs::read(&source);
     assert!(mount(&[&at], "umount"));
     edited.expect("it is written in place");
     written.expect("it is written in place");
+    pieces.expect("they are written in place");
     assert_eq!(now.expect("it is there"), b"long and new");
+    assert_eq!(last.expect("it is there"), b"pieces");
     let left = fs::read_dir(fixture.root()).expect("a folder").count();
     assert_eq!(left, 1, "no temporary file is left");
 }
