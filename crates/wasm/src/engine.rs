@@ -17,6 +17,7 @@ use serde::Deserialize;
 use wasmtime::{Config, Engine, InstanceAllocationStrategy};
 
 pub use self::pool::ReserveError;
+pub(crate) use self::pool::explain_refused_memory;
 use self::pool::{GUARD_SIZE, SlotLayout};
 use self::ticker::Ticker;
 pub(crate) use self::ticker::{CallGuard, TickerShared};
@@ -154,6 +155,8 @@ const GUEST_FIBER: usize = 2 << 20;
 const SCRIPT_STACK: usize = 3 << 20;
 /// The same, including space for host code that runs on it.
 const SCRIPT_FIBER: usize = 4 << 20;
+/// Address space that a memory without a pool reserves to grow, if the process has little.
+const GROWTH_RESERVATION: u64 = 1 << 20;
 /// Maximum number of modules, memories and tables of one component.
 const MAX_CORE_PARTS: u32 = 16;
 
@@ -245,27 +248,49 @@ impl Engines {
         self.ticker.ticks()
     }
 
-    /// Returns the engine of a class, and creates it at the first use.
+    /// Returns the engine of a class, and creates it at the first use. If the address space of the
+    /// process is limited and a pool would take most of it, components get their memory from the
+    /// system.
     pub(crate) fn get(&self, class: EngineClass, limits: &HostLimits) -> Result<&Engine, String> {
+        if let Some(engine) = self.engines[class.index()].get() {
+            return engine.as_ref().map_err(Clone::clone);
+        }
+        let source = match class.large || !self.slots.leaves_room(limits, class) {
+            true => MemorySource::System,
+            false => MemorySource::Pool,
+        };
+        self.get_or_create(class, limits, source)
+    }
+
+    fn get_or_create(
+        &self,
+        class: EngineClass,
+        limits: &HostLimits,
+        source: MemorySource,
+    ) -> Result<&Engine, String> {
         let engine = self.engines[class.index()].get_or_init(|| {
-            let engine = Engine::new(&config(class, limits, self.slots));
+            let engine = Engine::new(&config(class, limits, self.slots, source));
             let engine = engine.map_err(|error| {
                 let text = format!("{error:#}");
-                match class.large {
-                    true => text,
-                    false => {
+                match source {
+                    MemorySource::System => text,
+                    MemorySource::Pool => {
                         let refused = self.slots.refused(limits, &[class], text.clone());
-                        format!("{refused}: {text}")
+                        format!("{refused} (`components.instances`): {text}")
                     }
                 }
             })?;
+            if source == MemorySource::System && !class.large {
+                let class = class.name();
+                tracing::info!(class, "limited address space: no pool of component memory");
+            }
             self.ticker.add(engine.weak());
             Ok(engine)
         });
         engine.as_ref().map_err(Clone::clone)
     }
 
-    /// Creates the engines of these classes now, so that their address space is reserved.
+    /// Creates the pools of these classes now, so that their address space is reserved.
     pub(crate) fn reserve(
         &self,
         classes: &[EngineClass],
@@ -273,11 +298,20 @@ impl Engines {
     ) -> Result<(), ReserveError> {
         pool::check_maps(limits)?;
         for class in classes {
-            let engine = self.get(*class, limits);
+            let engine = self.get_or_create(*class, limits, MemorySource::Pool);
             engine.map_err(|text| self.slots.refused(limits, classes, text))?;
         }
         Ok(())
     }
+}
+
+/// The source of the memories, tables and stacks of an engine's guests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum MemorySource {
+    /// A pool, which is reserved when the engine is created.
+    Pool,
+    /// The system, at each instantiation.
+    System,
 }
 
 impl std::fmt::Debug for Engines {
@@ -286,7 +320,12 @@ impl std::fmt::Debug for Engines {
     }
 }
 
-fn config(class: EngineClass, limits: &HostLimits, slots: SlotLayout) -> Config {
+fn config(
+    class: EngineClass,
+    limits: &HostLimits,
+    slots: SlotLayout,
+    source: MemorySource,
+) -> Config {
     let (stack, fiber) = class.stack_sizes();
     let mut config = Config::new();
     config
@@ -299,13 +338,24 @@ fn config(class: EngineClass, limits: &HostLimits, slots: SlotLayout) -> Config 
         // A fault says what went wrong and not where, so no stack of a guest is ever walked.
         .wasm_backtrace_max_frames(None)
         .native_unwind_info(false);
-    if !class.large {
-        config
-            .memory_reservation(slots.reservation)
-            .memory_guard_size(GUARD_SIZE)
-            .allocation_strategy(InstanceAllocationStrategy::Pooling(pool::config(
-                limits, class,
-            )));
+    match source {
+        MemorySource::Pool => {
+            config
+                .memory_reservation(slots.reservation)
+                .memory_guard_size(GUARD_SIZE)
+                .allocation_strategy(InstanceAllocationStrategy::Pooling(pool::config(
+                    limits, class,
+                )));
+        }
+        // Otherwise each memory reserves 4 GiB. It grows by copying, and its code checks bounds.
+        MemorySource::System if pool::is_limited() => {
+            config
+                .memory_reservation(0)
+                .memory_reservation_for_growth(GROWTH_RESERVATION)
+                .memory_guard_size(0)
+                .guard_before_linear_memory(false);
+        }
+        MemorySource::System => {}
     }
     config
 }

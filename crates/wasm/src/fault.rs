@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use wasmtime::Trap;
 
+use crate::engine::explain_refused_memory;
+
 /// The operation during which a component failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -222,7 +224,8 @@ impl FailedCall {
                 FaultKind::Budget { limit: "payload" }
             }
             (None, _) if self.phase == CallPhase::Instantiate => FaultKind::Host {
-                text: printable(&root_cause(error)),
+                text: explain_refused_memory(error)
+                    .unwrap_or_else(|| printable(&root_cause(error))),
             },
             (None, _) => FaultKind::Abi {
                 text: printable(&root_cause(error)),

@@ -2,6 +2,7 @@
 
 mod cpu_meter;
 mod handles;
+mod host_work;
 mod imports;
 mod memory;
 mod streams;
@@ -18,6 +19,7 @@ use tokio::time::Instant;
 use self::cpu_meter::CpuMeter;
 pub(crate) use self::cpu_meter::{CpuLimits, Elapsed, ThreadInstant};
 use self::handles::HandleTable;
+pub(crate) use self::host_work::off_worker;
 pub(crate) use self::imports::link;
 use self::memory::MemoryLimiter;
 use self::streams::ComponentStreams;
@@ -49,10 +51,10 @@ pub(crate) struct StoreData {
     /// The latest line logged in the current call.
     last_line: Option<String>,
     /// The key-value space of the component, after its first use.
-    space: Option<KvSpace>,
+    space: Option<Arc<KvSpace>>,
     /// The directories opened so far.
     #[cfg(unix)]
-    granted_dirs: FxHashMap<String, GrantedDir>,
+    granted_dirs: FxHashMap<String, Arc<GrantedDir>>,
     writes: TokenBucket,
     /// Start time of the current call, if it was needed.
     now: Option<Instant>,

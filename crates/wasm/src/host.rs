@@ -18,6 +18,8 @@ use crate::engine::{
     EngineClass, Engines, MAPS_PER_INSTANCE, MAPS_PER_WAITING_INSTANCE, TickerShared, processors,
 };
 pub use crate::engine::{HostLimits, OverBudgetAction, ReserveError};
+#[cfg(unix)]
+use crate::files::DirUsages;
 use crate::guest_threads::GuestThreads;
 use crate::kv::KvStore;
 use crate::load::{self, CompiledComponent, Image, Inspection, LoadError};
@@ -34,6 +36,8 @@ struct HostInner {
     limits: HostLimits,
     engines: Engines,
     kv: KvStore,
+    #[cfg(unix)]
+    dir_usages: DirUsages,
     cache: Mutex<CodeCache>,
     code_directory: Option<CodeDirectory>,
     compiled: AtomicU64,
@@ -131,6 +135,8 @@ impl Host {
             compilations: Arc::new(Semaphore::new(limits.compilations.max(1))),
             engines,
             kv,
+            #[cfg(unix)]
+            dir_usages: DirUsages::default(),
             cache: Mutex::new(CodeCache::default()),
             code_directory,
             compiled: AtomicU64::new(0),
@@ -189,6 +195,11 @@ impl Host {
 
     pub(crate) fn kv(&self) -> &KvStore {
         &self.0.kv
+    }
+
+    #[cfg(unix)]
+    pub(crate) fn dir_usages(&self) -> &DirUsages {
+        &self.0.dir_usages
     }
 
     pub(crate) fn ticks(&self) -> &TickerShared {

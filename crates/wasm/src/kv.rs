@@ -15,6 +15,7 @@ mod memory;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -22,6 +23,7 @@ use rustc_hash::FxHashMap;
 use self::disk::DiskBackend;
 use self::memory::MemoryBackend;
 use crate::contract::{Payload, Refusal};
+use crate::host_call::{HostCall, NoCall};
 use crate::manifest::KvGrant;
 
 /// The store for what components keep beyond an incarnation. A clone is the same store.
@@ -109,6 +111,9 @@ impl KvStore {
 
 /// The backend of a store: a table with ordered keys.
 trait Backend: fmt::Debug + Send + Sync {
+    /// Returns `true` if operations may wait for a disk.
+    fn may_block(&self) -> bool;
+
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, BackendError>;
 
     /// Returns the size of a value in bytes.
@@ -165,6 +170,11 @@ pub(crate) struct KvSpace {
 }
 
 impl KvSpace {
+    /// Returns `true` if operations may wait for a disk.
+    pub(crate) fn may_block(&self) -> bool {
+        self.table().may_block()
+    }
+
     fn table(&self) -> &dyn Backend {
         &*self.store.0.table
     }
@@ -181,10 +191,16 @@ impl KvSpace {
         Ok(self.table().get(&key)?)
     }
 
-    pub(crate) fn set(&self, key: &str, value: &[u8], quota: &KvGrant) -> Result<(), Refusal> {
+    pub(crate) fn set(
+        &self,
+        key: &str,
+        value: &[u8],
+        quota: &KvGrant,
+        call: &mut dyn HostCall,
+    ) -> Result<(), Refusal> {
         let key = self.key(OWN_KIND, key)?;
         let mut used = self.usage.lock();
-        self.write(&mut used, &key, Some(value), quota)
+        self.write(&mut used, &key, Some(value), quota, call)
     }
 
     /// Writes if the current value is the expected one.
@@ -194,21 +210,27 @@ impl KvSpace {
         expected: Option<&[u8]>,
         value: Option<&[u8]>,
         quota: &KvGrant,
+        call: &mut dyn HostCall,
     ) -> Result<bool, Refusal> {
         let key = self.key(OWN_KIND, key)?;
         let mut used = self.usage.lock();
         if self.table().get(&key)?.as_deref() != expected {
             return Ok(false);
         }
-        self.write(&mut used, &key, value, quota)?;
+        self.write(&mut used, &key, value, quota, call)?;
         Ok(true)
     }
 
-    pub(crate) fn remove(&self, key: &str, quota: &KvGrant) -> Result<bool, Refusal> {
+    pub(crate) fn remove(
+        &self,
+        key: &str,
+        quota: &KvGrant,
+        call: &mut dyn HostCall,
+    ) -> Result<bool, Refusal> {
         let key = self.key(OWN_KIND, key)?;
         let mut used = self.usage.lock();
         let there = self.table().size(&key)?.is_some();
-        self.write(&mut used, &key, None, quota)?;
+        self.write(&mut used, &key, None, quota, call)?;
         Ok(there)
     }
 
@@ -256,7 +278,7 @@ impl KvSpace {
         let key = self.key(STATE_KIND, "")?;
         let value = [&version.to_le_bytes(), state].concat();
         let mut used = self.usage.lock();
-        self.write(&mut used, &key, Some(&value), quota)
+        self.write(&mut used, &key, Some(&value), quota, &mut NoCall)
     }
 
     /// Writes within the quota. A write that does not increase the usage always succeeds.
@@ -266,10 +288,16 @@ impl KvSpace {
         key: &[u8],
         value: Option<&[u8]>,
         quota: &KvGrant,
+        call: &mut dyn HostCall,
     ) -> Result<(), Refusal> {
         let now = match *used {
             Some(used) => used,
-            None => self.measure()?,
+            None if !self.may_block() => self.measure(&AtomicBool::new(false))?,
+            None => {
+                let mut measured = Err(BackendError);
+                call.run_aside(&mut |stop| measured = self.measure(stop));
+                measured?
+            }
         };
         let cost = |value: usize| key.len() - self.prefix.len() + value + ENTRY_OVERHEAD;
         let old = self.table().size(key)?;
@@ -294,15 +322,18 @@ impl KvSpace {
     }
 
     /// Measures the usage: at the first write to each space in a process, and after a failure.
-    fn measure(&self) -> Result<KvUsage, BackendError> {
+    fn measure(&self, stop: &AtomicBool) -> Result<KvUsage, BackendError> {
         let mut used = KvUsage::default();
         self.table()
             .scan(&self.prefix, &self.prefix, &mut |key, value| {
                 used.bytes += key.len() - self.prefix.len() + value + ENTRY_OVERHEAD;
                 used.keys += 1;
-                true
+                !stop.load(Ordering::Relaxed)
             })?;
-        Ok(used)
+        match stop.load(Ordering::Relaxed) {
+            true => Err(BackendError),
+            false => Ok(used),
+        }
     }
 }
 

@@ -77,6 +77,7 @@ mod files;
 mod guest;
 mod guest_threads;
 pub mod host;
+mod host_call;
 pub mod kv;
 pub mod load;
 mod log_limit;

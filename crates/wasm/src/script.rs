@@ -23,7 +23,7 @@ use wasmtime::component::{InstancePre, Linker};
 use self::guest::{RealmData, RealmExports, RealmFunctions, RunCancelled, StepState, text_of};
 use self::meter::{MeteredRun, ScriptClock};
 use crate::digest::Digest;
-use crate::engine::EngineClass;
+use crate::engine::{EngineClass, explain_refused_memory};
 use crate::fault::printable;
 use crate::host::{CapacityError, CapacityPermit, Host};
 use crate::load::{self, LoadError};
@@ -225,7 +225,10 @@ impl ScriptEngine {
     pub async fn realm(&self, memory: usize) -> Result<Realm, RealmError> {
         let ScriptEngineInner { host, pre, exports } = &*self.0;
         let permit = host.reserve_realm()?;
-        let engine = |error: wasmtime::Error| RealmError::Engine(printable(&format!("{error:#}")));
+        let engine = |error: wasmtime::Error| {
+            let text = explain_refused_memory(&error);
+            RealmError::Engine(text.unwrap_or_else(|| printable(&format!("{error:#}"))))
+        };
         let clock = Arc::new(ScriptClock::default());
         let mut store = Store::new(pre.engine(), RealmData::new(memory, Arc::clone(&clock)));
         store.limiter(|data| &mut data.memory);

@@ -21,4 +21,10 @@ strowger_seeded_bug::bugs! {
     GuestThreadsNotNiced,
     /// The call of a killed component continues until its limit.
     KilledCallContinues,
+    /// A host operation that takes long holds the worker of its call.
+    HostWorkHoldsWorker,
+    /// A host operation does not count against its call.
+    HostWorkNotCounted,
+    /// Each write that grows a granted directory measures it.
+    FolderMeasuredAtEachWrite,
 }

@@ -16,6 +16,7 @@ use crate::contract::{Refusal, StartReason};
 use crate::digest::Digest;
 use crate::directory::Directory;
 use crate::fault::{CallPhase, Fault, FaultKind};
+use crate::guest::off_worker;
 use crate::host::{CapacityError, CapacityPermit, Host};
 use crate::load::Image;
 use crate::manifest::{ComponentIdentity, StateMode};
@@ -361,7 +362,11 @@ impl ComponentShared {
         if image.manifest().state.mode != StateMode::Kv {
             return Ok(None);
         }
-        let state = self.host.kv().space(&self.name).saved_state();
+        let space = self.host.kv().space(&self.name);
+        let state = match space.may_block() {
+            true => off_worker(|| space.saved_state()),
+            false => space.saved_state(),
+        };
         state.map_err(|_| Fault {
             phase: CallPhase::Init,
             kind: store_failed(),
@@ -375,7 +380,11 @@ impl ComponentShared {
         let (version, state) = &saved;
         if let (StateMode::Kv, Some(quota)) = (manifest.state.mode, &manifest.grant.kv) {
             let space = self.host.kv().space(&self.name);
-            let written = space.save_state(*version, state, quota);
+            let save = || space.save_state(*version, state, quota);
+            let written = match space.may_block() {
+                true => off_worker(save),
+                false => save(),
+            };
             written.map_err(|refusal| Fault {
                 phase: CallPhase::Snapshot,
                 kind: match refusal {

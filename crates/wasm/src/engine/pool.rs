@@ -125,6 +125,13 @@ impl SlotLayout {
         }
     }
 
+    /// Returns `true` if the pool of a class leaves half of a limited address space to the rest of
+    /// the process. Without a limit, the attempt tells whether a pool fits.
+    pub(super) fn leaves_room(self, limits: &HostLimits, class: EngineClass) -> bool {
+        let pool = self.pool(limits, limits.instances, class);
+        address_space_limit().is_none_or(|limit| pool <= limit.free / 2)
+    }
+
     /// Returns the size of the address space of a pool for this number of instances, in bytes.
     fn pool(self, limits: &HostLimits, instances: usize, class: EngineClass) -> u64 {
         let slots = slot_count(instances) as u64;
@@ -252,23 +259,56 @@ pub(super) fn config(limits: &HostLimits, class: EngineClass) -> PoolingAllocati
 /// Returns the size of the address space that the process may still reserve, in bytes: up to its
 /// limit if it has one, otherwise the largest hole between its mappings.
 fn available_address_space() -> Option<u64> {
-    address_space_limit().or_else(largest_hole)
+    address_space_limit()
+        .map(|limit| limit.free)
+        .or_else(largest_hole)
+}
+
+/// The limit of the address space of the process.
+#[derive(Debug, Clone, Copy)]
+struct AddressSpaceLimit {
+    max: u64,
+    /// Size that is not used, in bytes.
+    free: u64,
 }
 
 #[cfg(target_os = "linux")]
-fn address_space_limit() -> Option<u64> {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::As).current?;
+fn address_space_limit() -> Option<AddressSpaceLimit> {
+    let max = rustix::process::getrlimit(rustix::process::Resource::As).current?;
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let size = status
         .lines()
         .find_map(|line| line.strip_prefix("VmSize:"))?;
     let size: u64 = size.trim().strip_suffix(" kB")?.trim().parse().ok()?;
-    Some(limit.saturating_sub(size << 10))
+    let free = max.saturating_sub(size << 10);
+    Some(AddressSpaceLimit { max, free })
 }
 
 #[cfg(not(target_os = "linux"))]
-fn address_space_limit() -> Option<u64> {
+fn address_space_limit() -> Option<AddressSpaceLimit> {
     None
+}
+
+/// Returns `true` if the address space of the process is limited.
+pub(super) fn is_limited() -> bool {
+    address_space_limit().is_some()
+}
+
+/// Returns a message for an engine error if the system refused memory and the address space of the
+/// process is limited.
+pub(crate) fn explain_refused_memory(error: &wasmtime::Error) -> Option<String> {
+    let root = error.root_cause().to_string();
+    // Out of memory. The error may be of the standard library or of the engine's system calls.
+    if !root.ends_with("(os error 12)") {
+        return None;
+    }
+    let limit = address_space_limit()?;
+    Some(format!(
+        "{root}: {} of {} of address space are free; raise the limit (`ulimit -v`, LimitAS= of \
+         systemd), or lower `components.instances` or `limits.memory`",
+        format_size(limit.free),
+        format_size(limit.max)
+    ))
 }
 
 /// Returns the size of the largest hole in the address space of a 64-bit process.

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
+use crate::host_call::NoCall;
 use crate::manifest::resolve;
 
 /// A granted directory beside files that are not granted.
@@ -38,7 +39,7 @@ impl TestDirs {
     }
 
     fn root(&self) -> GrantedDir {
-        GrantedDir::open(&self.grant()).expect("it is there")
+        GrantedDir::open(&self.grant(), &DirUsages::default()).expect("it is there")
     }
 
     /// Returns `true` if the files outside the grant are unchanged.
@@ -55,24 +56,39 @@ fn link(to: impl AsRef<Path>, at: impl AsRef<Path>) {
 #[test]
 fn file_is_written_read_and_removed() {
     let dirs = TestDirs::new();
-    let mut root = dirs.root();
-    assert_eq!(root.read("file", 0, 100), Ok(b"0123456789".to_vec()));
-    assert_eq!(root.read("file", 8, 100), Ok(b"89".to_vec()));
-    assert_eq!(root.read("file", 1 << 60, 100), Ok(vec![]));
-    assert_eq!(root.read("in/ner/file", 0, 3), Ok(b"inn".to_vec()));
-    assert_eq!(root.write("in/new", 2, b"x"), Ok(()));
-    assert_eq!(root.read("in/new", 0, 100), Ok(b"\0\0x".to_vec()));
-    assert_eq!(root.resize("in/new", 1), Ok(()));
+    let root = dirs.root();
+    assert_eq!(
+        root.read("file", 0, 100, &mut NoCall),
+        Ok(b"0123456789".to_vec())
+    );
+    assert_eq!(root.read("file", 8, 100, &mut NoCall), Ok(b"89".to_vec()));
+    assert_eq!(root.read("file", 1 << 60, 100, &mut NoCall), Ok(vec![]));
+    assert_eq!(
+        root.read("in/ner/file", 0, 3, &mut NoCall),
+        Ok(b"inn".to_vec())
+    );
+    assert_eq!(root.write("in/new", 2, b"x", &mut NoCall), Ok(()));
+    assert_eq!(
+        root.read("in/new", 0, 100, &mut NoCall),
+        Ok(b"\0\0x".to_vec())
+    );
+    assert_eq!(root.resize("in/new", 1, &mut NoCall), Ok(()));
     assert_eq!(root.size("in/new"), Ok(1));
     assert_eq!(root.remove("in/new"), Ok(()));
-    assert_eq!(root.read("in/new", 0, 1), Err(Refusal::Unknown));
+    assert_eq!(
+        root.read("in/new", 0, 1, &mut NoCall),
+        Err(Refusal::Unknown)
+    );
 }
 
 #[test]
 fn listing_continues_after_the_last_name() {
     let dirs = TestDirs::new();
     let root = dirs.root();
-    let names = |path, after, most| root.list(path, after, most).map(|names| names.join(" "));
+    let names = |path, after, most| {
+        root.list(path, after, most, &mut NoCall)
+            .map(|names| names.join(" "))
+    };
     assert_eq!(names("", "", 10), Ok("file in/".to_owned()));
     assert_eq!(names("", "file", 10), Ok("in/".to_owned()));
     assert_eq!(names("", "", 1), Ok("file".to_owned()));
@@ -83,7 +99,7 @@ fn listing_continues_after_the_last_name() {
 #[test]
 fn paths_cannot_leave_the_granted_directory() {
     let dirs = TestDirs::new();
-    let mut root = dirs.root();
+    let root = dirs.root();
     let absolute = dirs.at("secret").display().to_string();
     let paths = [
         "../secret",
@@ -104,19 +120,31 @@ fn paths_cannot_leave_the_granted_directory() {
         "in/",
     ];
     for path in paths {
-        assert_eq!(root.read(path, 0, 100), Err(Refusal::Denied), "{path:?}");
-        assert_eq!(root.write(path, 0, b"x"), Err(Refusal::Denied), "{path:?}");
-        assert_eq!(root.resize(path, 0), Err(Refusal::Denied), "{path:?}");
+        assert_eq!(
+            root.read(path, 0, 100, &mut NoCall),
+            Err(Refusal::Denied),
+            "{path:?}"
+        );
+        assert_eq!(
+            root.write(path, 0, b"x", &mut NoCall),
+            Err(Refusal::Denied),
+            "{path:?}"
+        );
+        assert_eq!(
+            root.resize(path, 0, &mut NoCall),
+            Err(Refusal::Denied),
+            "{path:?}"
+        );
         assert_eq!(root.remove(path), Err(Refusal::Denied), "{path:?}");
         assert!(
-            path.is_empty() || root.list(path, "", 10).is_err(),
+            path.is_empty() || root.list(path, "", 10, &mut NoCall).is_err(),
             "{path:?}"
         );
     }
     let deep = "d/".repeat(MAX_DEPTH) + "file";
-    assert_eq!(root.read(&deep, 0, 1), Err(Refusal::Denied));
+    assert_eq!(root.read(&deep, 0, 1, &mut NoCall), Err(Refusal::Denied));
     let long = "x".repeat(MAX_PATH + 1);
-    assert_eq!(root.read(&long, 0, 1), Err(Refusal::Denied));
+    assert_eq!(root.read(&long, 0, 1, &mut NoCall), Err(Refusal::Denied));
     assert!(dirs.is_untouched());
 }
 
@@ -130,7 +158,7 @@ fn links_are_not_followed() {
     link("/proc/self/root", dirs.at("data/magic"));
     link("file", dirs.at("data/within"));
     link("../not-there", dirs.at("data/dangling"));
-    let mut root = dirs.root();
+    let root = dirs.root();
     let secret = dirs.at("secret").display().to_string();
     let paths = [
         "file-link".to_owned(),
@@ -143,12 +171,12 @@ fn links_are_not_followed() {
         "dangling".to_owned(),
     ];
     for path in &paths {
-        assert!(root.read(path, 0, 100).is_err(), "{path}");
-        assert!(root.write(path, 0, b"x").is_err(), "{path}");
-        assert!(root.resize(path, 0).is_err(), "{path}");
-        assert!(root.list(path, "", 10).is_err(), "{path}");
+        assert!(root.read(path, 0, 100, &mut NoCall).is_err(), "{path}");
+        assert!(root.write(path, 0, b"x", &mut NoCall).is_err(), "{path}");
+        assert!(root.resize(path, 0, &mut NoCall).is_err(), "{path}");
+        assert!(root.list(path, "", 10, &mut NoCall).is_err(), "{path}");
     }
-    let names = root.list("", "", 10).expect("it is a folder");
+    let names = root.list("", "", 10, &mut NoCall).expect("it is a folder");
     assert_eq!(names, ["file", "in/"], "links are not listed");
     assert_eq!(
         root.remove("file-link"),
@@ -177,12 +205,12 @@ fn link_swapped_in_concurrently_is_not_followed() {
                 fs::rename(&aside, &folder).expect("it is there");
             }
         });
-        let mut root = dirs.root();
+        let root = dirs.root();
         let escaped = (0..2000).any(|_| {
-            let _ = root.write("in/file", 0, b"x");
+            let _ = root.write("in/file", 0, b"x", &mut NoCall);
             // The file may hold what this test wrote, or be one that it created and could not
             // write.
-            root.read("in/file", 0, 100)
+            root.read("in/file", 0, 100, &mut NoCall)
                 .is_ok_and(|bytes| bytes.starts_with(b"secret"))
         });
         ending.store(true, Ordering::Relaxed);
@@ -195,10 +223,16 @@ fn link_swapped_in_concurrently_is_not_followed() {
 fn hard_linked_file_is_readable_not_writable() {
     let dirs = TestDirs::new();
     fs::hard_link(dirs.at("secret"), dirs.at("data/hard")).expect("it is linked");
-    let mut root = dirs.root();
-    assert_eq!(root.read("hard", 0, 100), Ok(b"secret".to_vec()));
-    assert_eq!(root.write("hard", 0, b"x"), Err(Refusal::Denied));
-    assert_eq!(root.resize("hard", 0), Err(Refusal::Denied));
+    let root = dirs.root();
+    assert_eq!(
+        root.read("hard", 0, 100, &mut NoCall),
+        Ok(b"secret".to_vec())
+    );
+    assert_eq!(
+        root.write("hard", 0, b"x", &mut NoCall),
+        Err(Refusal::Denied)
+    );
+    assert_eq!(root.resize("hard", 0, &mut NoCall), Err(Refusal::Denied));
     assert!(dirs.is_untouched());
 }
 
@@ -208,10 +242,18 @@ fn special_files_are_refused_without_blocking() {
     let pipe = dirs.at("data/pipe");
     rustix::fs::mknodat(CWD, &pipe, FileType::Fifo, Mode::from(0o600), 0).expect("it is made");
     let _socket = std::os::unix::net::UnixListener::bind(dirs.at("data/socket"));
-    let mut root = dirs.root();
+    let root = dirs.root();
     for name in ["pipe", "socket", "in"] {
-        assert_eq!(root.read(name, 0, 1), Err(Refusal::Denied), "{name}");
-        assert_eq!(root.write(name, 0, b"x"), Err(Refusal::Denied), "{name}");
+        assert_eq!(
+            root.read(name, 0, 1, &mut NoCall),
+            Err(Refusal::Denied),
+            "{name}"
+        );
+        assert_eq!(
+            root.write(name, 0, b"x", &mut NoCall),
+            Err(Refusal::Denied),
+            "{name}"
+        );
     }
 }
 
@@ -222,11 +264,17 @@ fn read_grant_does_not_allow_writes() {
         write: false,
         ..dirs.grant()
     };
-    let mut root = GrantedDir::open(&grant).expect("it is there");
-    assert_eq!(root.read("file", 0, 1), Ok(b"0".to_vec()));
-    assert_eq!(root.write("file", 0, b"x"), Err(Refusal::Denied));
-    assert_eq!(root.write("new", 0, b"x"), Err(Refusal::Denied));
-    assert_eq!(root.resize("file", 0), Err(Refusal::Denied));
+    let root = GrantedDir::open(&grant, &DirUsages::default()).expect("it is there");
+    assert_eq!(root.read("file", 0, 1, &mut NoCall), Ok(b"0".to_vec()));
+    assert_eq!(
+        root.write("file", 0, b"x", &mut NoCall),
+        Err(Refusal::Denied)
+    );
+    assert_eq!(
+        root.write("new", 0, b"x", &mut NoCall),
+        Err(Refusal::Denied)
+    );
+    assert_eq!(root.resize("file", 0, &mut NoCall), Err(Refusal::Denied));
     assert_eq!(root.remove("file"), Err(Refusal::Denied));
 }
 
@@ -238,8 +286,8 @@ fn link_above_the_granted_directory_is_not_followed() {
         path: resolve(&dirs.at("alias")),
         ..dirs.grant()
     };
-    let root = GrantedDir::open(&grant).expect("the manifest may say so");
-    assert_eq!(root.read("file", 0, 1), Ok(b"0".to_vec()));
+    let root = GrantedDir::open(&grant, &DirUsages::default()).expect("the manifest may say so");
+    assert_eq!(root.read("file", 0, 1, &mut NoCall), Ok(b"0".to_vec()));
     // After the path was resolved, a link replaces an intermediate directory or the directory
     // itself.
     fs::create_dir_all(dirs.at("real/deep")).expect("it is ours");
@@ -256,35 +304,194 @@ fn link_above_the_granted_directory_is_not_followed() {
             path,
             ..dirs.grant()
         };
-        assert!(GrantedDir::open(&grant).is_err(), "{:?}", grant.path);
+        assert!(
+            GrantedDir::open(&grant, &DirUsages::default()).is_err(),
+            "{:?}",
+            grant.path
+        );
     }
     let grant = FilesGrant {
         path: "/".into(),
         ..dirs.grant()
     };
-    assert!(GrantedDir::open(&grant).is_ok());
+    assert!(GrantedDir::open(&grant, &DirUsages::default()).is_ok());
 }
 
 #[test]
 fn writes_stop_at_the_quota() {
     let dirs = TestDirs::new();
     for (size, fits) in [(100, false), (1000, true)] {
-        let mut root = GrantedDir::open(&FilesGrant {
-            size,
-            ..dirs.grant()
-        })
+        let root = GrantedDir::open(
+            &FilesGrant {
+                size,
+                ..dirs.grant()
+            },
+            &DirUsages::default(),
+        )
         .expect("it is there");
-        assert_eq!(root.write("a", 0, &[0; 200]).is_ok(), fits);
-        assert_eq!(root.write("file", 199, b"x").is_ok(), fits, "holes count");
-        assert_eq!(root.resize("file", 300).is_ok(), fits);
-        assert_eq!(root.write("sparse", 1 << 40, b"x"), Err(Refusal::Limit));
-        assert_eq!(root.write("far", u64::MAX, b"x"), Err(Refusal::Limit));
+        assert_eq!(root.write("a", 0, &[0; 200], &mut NoCall).is_ok(), fits);
+        assert_eq!(
+            root.write("file", 199, b"x", &mut NoCall).is_ok(),
+            fits,
+            "holes count"
+        );
+        assert_eq!(root.resize("file", 300, &mut NoCall).is_ok(), fits);
+        assert_eq!(
+            root.write("sparse", 1 << 40, b"x", &mut NoCall),
+            Err(Refusal::Limit)
+        );
+        assert_eq!(
+            root.write("far", u64::MAX, b"x", &mut NoCall),
+            Err(Refusal::Limit)
+        );
     }
-    let mut root = GrantedDir::open(&FilesGrant {
-        files: 5,
-        ..dirs.grant()
-    })
+    let root = GrantedDir::open(
+        &FilesGrant {
+            files: 5,
+            ..dirs.grant()
+        },
+        &DirUsages::default(),
+    )
     .expect("it is there");
-    let written = (0..10).filter(|n| root.write(&format!("n{n}"), 0, b"").is_ok());
+    let written = (0..10).filter(|n| root.write(&format!("n{n}"), 0, b"", &mut NoCall).is_ok());
     assert_eq!(written.count(), 2, "three were there");
+}
+
+/// A call that counts measurements, and ends after a number of checks.
+struct CountedCall {
+    measured: usize,
+    steps: usize,
+}
+
+impl CountedCall {
+    const fn new() -> Self {
+        Self {
+            measured: 0,
+            steps: usize::MAX,
+        }
+    }
+}
+
+impl HostCall for CountedCall {
+    fn may_continue(&mut self) -> bool {
+        self.steps = self.steps.saturating_sub(1);
+        self.steps > 0
+    }
+
+    fn run_aside(&mut self, work: &mut (dyn FnMut(&AtomicBool) + Send)) {
+        self.measured += 1;
+        work(&AtomicBool::new(false));
+    }
+}
+
+/// Returns the counted and the true usage below a directory.
+fn counted_and_measured(root: &GrantedDir) -> [Option<(u64, usize)>; 2] {
+    let sum = |used: DirUsage| (used.bytes, used.files);
+    let measured = root.measure(&AtomicBool::new(false)).expect("it is there");
+    [root.usage.lock().map(sum), Some(sum(measured))]
+}
+
+#[test]
+fn each_operation_is_counted_without_measuring_again() {
+    let dirs = TestDirs::new();
+    let root = dirs.root();
+    let call = &mut CountedCall::new();
+    for round in 0..50_u64 {
+        let name = format!("in/n{}", round % 7);
+        assert_eq!(root.write(&name, round, b"abc", call), Ok(()));
+        assert_eq!(root.write("file", round * 3, b"x", call), Ok(()));
+        if round % 3 == 0 {
+            assert_eq!(root.resize(&name, round * 5 % 11, call), Ok(()));
+        }
+        if round % 4 == 0 {
+            assert_eq!(root.remove(&name), Ok(()));
+        }
+        let [counted, measured] = counted_and_measured(&root);
+        assert_eq!(counted, measured, "round {round}");
+    }
+    assert_eq!(root.remove("missing"), Err(Refusal::Unknown));
+    link("file", dirs.at("data/link"));
+    assert_eq!(root.remove("link"), Ok(()), "links are not counted");
+    let [counted, measured] = counted_and_measured(&root);
+    assert_eq!(counted, measured);
+    assert_eq!(call.measured, 1, "before the first write");
+}
+
+#[test]
+fn writes_that_do_not_grow_need_no_measurement() {
+    let dirs = TestDirs::new();
+    let root = dirs.root();
+    let call = &mut CountedCall::new();
+    assert_eq!(root.write("file", 0, b"abc", call), Ok(()));
+    assert_eq!(root.resize("file", 5, call), Ok(()));
+    assert_eq!(call.measured, 0);
+}
+
+#[test]
+fn all_that_open_a_directory_share_one_count() {
+    let dirs = TestDirs::new();
+    let usages = DirUsages::default();
+    let open = || GrantedDir::open(&dirs.grant(), &usages).expect("it is there");
+    let call = &mut CountedCall::new();
+    let (one, other) = (open(), open());
+    assert_eq!(one.write("a", 0, b"abc", call), Ok(()));
+    assert_eq!(other.write("b", 0, b"abc", call), Ok(()));
+    drop((one, other));
+    let next = open();
+    assert_eq!(next.write("c", 0, b"abc", call), Ok(()));
+    let [counted, measured] = counted_and_measured(&next);
+    assert_eq!(counted, measured);
+    assert_eq!(call.measured, 1);
+}
+
+/// Makes the last measurement older.
+fn age(root: &GrantedDir, by: Duration) {
+    if let Some(usage) = &mut *root.usage.lock() {
+        (usage.measured, usage.took) = (usage.measured - by, Duration::ZERO);
+    }
+}
+
+#[test]
+fn changes_by_others_are_seen_before_a_refusal() {
+    let dirs = TestDirs::new();
+    let grant = FilesGrant {
+        files: 3,
+        ..dirs.grant()
+    };
+    let root = GrantedDir::open(&grant, &DirUsages::default()).expect("it is there");
+    let write = |name| root.write(name, 0, b"x", &mut NoCall);
+    assert_eq!(write("a"), Ok(()));
+    assert_eq!(write("b"), Err(Refusal::Limit));
+    fs::remove_file(dirs.at("data/in/ner/file")).expect("it is there");
+    age(&root, RECHECK_AGE);
+    assert_eq!(write("b"), Ok(()));
+    fs::rename(dirs.at("data-secret"), dirs.at("data/in/more")).expect("it is there");
+    let usage = *root.usage.lock();
+    *root.usage.lock() = usage.map(|usage| usage.shrunk(0, 3));
+    age(&root, MAX_AGE);
+    assert_eq!(write("c"), Err(Refusal::Limit));
+}
+
+#[test]
+fn interrupted_write_is_measured_by_the_next() {
+    let dirs = TestDirs::new();
+    let root = dirs.root();
+    let call = &mut CountedCall::new();
+    let bytes = vec![0; STEP_BYTES + 1];
+    call.steps = 2;
+    assert_eq!(root.write("big", 0, &bytes, call), Err(Refusal::Failed));
+    assert!(root.usage.lock().is_none());
+    call.steps = usize::MAX;
+    assert_eq!(root.write("small", 0, b"x", call), Ok(()));
+    assert_eq!(call.measured, 2);
+    let [counted, measured] = counted_and_measured(&root);
+    assert_eq!(counted, measured);
+    for steps in [1, 2] {
+        call.steps = steps;
+        assert_eq!(
+            root.read("big", 0, bytes.len(), call),
+            Err(Refusal::Failed),
+            "{steps}"
+        );
+    }
 }

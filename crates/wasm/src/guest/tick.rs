@@ -1,6 +1,6 @@
 //! The check of the current call at a tick: it continues, yields, or ends.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 use wasmtime::UpdateDeadline;
@@ -34,6 +34,10 @@ pub(super) struct CallState {
     late: bool,
     /// `true` if it ended because its actor was killed.
     killed: bool,
+    /// Start of the current host operation, or of the last one.
+    host_work: Option<Instant>,
+    /// `true` if a host operation found that the call must end.
+    over: bool,
 }
 
 /// Time that a call waits for another thread to take over the worker's other work. It sleeps
@@ -51,6 +55,8 @@ impl CallState {
             hand_overs: 0,
             late: false,
             killed: false,
+            host_work: None,
+            over: false,
         }
     }
 }
@@ -68,6 +74,7 @@ impl StoreData {
         call.sampled = Duration::ZERO;
         call.late = false;
         call.killed = false;
+        call.over = false;
         if place != CallPlace::Worker || waits {
             self.clock.begin();
         }
@@ -114,31 +121,103 @@ impl StoreData {
         }
     }
 
-    fn tick_on_worker(&mut self) -> UpdateDeadline {
+    pub(super) const fn call_place(&self) -> CallPlace {
+        self.call.place
+    }
+
+    /// Records that a host operation begins.
+    pub(super) fn begin_host_work(&mut self) {
+        self.call.host_work = Some(Instant::now());
+        if self.call.place == CallPlace::Worker && !seeded(Bug::HostWorkNotCounted) {
+            self.arm_meter();
+        }
+    }
+
+    /// Starts to count the time of a call on a worker, if no tick did.
+    fn arm_meter(&mut self) {
+        self.cpu_meter.elapsed_at(ThreadInstant::now());
+    }
+
+    /// Returns `true` if the outcome of the call is no longer wanted.
+    pub(super) fn is_unwanted(&self) -> bool {
+        match self.call.place {
+            CallPlace::Worker => self.env.me.is_killed(),
+            CallPlace::Thread { .. } => self.clock.is_abandoned(),
+        }
+    }
+
+    /// Records that the call waits for work of the host that is not its own, until
+    /// [`StoreData::resume_after_host`].
+    pub(super) fn pause_for_host(&mut self) {
+        if self.call.place == CallPlace::Worker {
+            self.cpu_meter.pause(ThreadInstant::now, Duration::ZERO);
+        }
+    }
+
+    pub(super) fn resume_after_host(&mut self, waited: Duration) {
+        match self.call.place {
+            CallPlace::Worker => {
+                self.cpu_meter.resume();
+                self.arm_meter();
+            }
+            CallPlace::Thread { .. } => self.clock.skip(waited),
+        }
+    }
+
+    /// Checks the current call in a host operation; returns `false` if it must end. Operations that
+    /// are shorter than a tick are sampled as the rest of the call is.
+    pub(super) fn check_time(&mut self) -> bool {
+        let period = self.host.ticks().period();
+        let begun = self.call.host_work;
+        let short = begun.is_none_or(|begun| begun.elapsed() < period);
+        if short || seeded(Bug::HostWorkNotCounted) {
+            return !self.call.over;
+        }
+        let within = match self.call.place {
+            CallPlace::Worker => {
+                let left = self.measure_on_worker(Duration::ZERO);
+                if self.call.sampled >= WORKER_SLICE && is_worker() {
+                    self.usage.record_slice_exceeded();
+                }
+                left.is_some()
+            }
+            CallPlace::Thread { .. } => self.measure_on_thread().is_some(),
+        };
+        self.call.over |= !within;
+        within
+    }
+
+    /// Charges the processor time of a call on a worker, and `more`; returns the remaining time, or
+    /// `None` if the call must end.
+    fn measure_on_worker(&mut self, more: Duration) -> Option<Duration> {
         // On a guest thread the call is abandoned instead: its actor waits there, and ends at once.
         if self.env.me.is_killed() && !seeded(Bug::KilledCallContinues) {
             self.call.killed = true;
-            return UpdateDeadline::Interrupt;
+            return None;
         }
-        let now = ThreadInstant::now();
-        let spent = self.cpu_meter.elapsed_at(now);
-        // The first tick of a call stands for the earlier calls that saw none.
-        let sampled = spent.cpu + self.host.ticks().period();
-        let more = sampled.saturating_sub(self.call.sampled);
+        let spent = self.cpu_meter.elapsed_at(ThreadInstant::now());
+        let sampled = (spent.cpu + more).max(self.call.sampled);
+        let more = sampled - self.call.sampled;
         self.call.sampled = sampled;
         let all = WorkerTime {
             total: self.host.add_worker_time(more),
             workers: worker_count(),
         };
         self.usage.charge_sampled(more, self.call.calls, all);
-        let Some(left) = self.remaining(spent.remaining_of(self.cpu_meter.limits())) else {
+        self.remaining(spent.remaining_of(self.cpu_meter.limits()))
+    }
+
+    fn tick_on_worker(&mut self) -> UpdateDeadline {
+        // The first tick of a call stands for the earlier calls that saw none.
+        let Some(left) = self.measure_on_worker(self.host.ticks().period()) else {
             return UpdateDeadline::Interrupt;
         };
+        let sampled = self.call.sampled;
         if sampled >= WORKER_SLICE && !seeded(Bug::HeavyStaysOnWorker) && is_worker() {
             self.usage.record_slice_exceeded();
             if self.image.waits() {
                 // The call has a stack of its own, so it can continue on another thread from here.
-                self.cpu_meter.pause(|| now, Duration::ZERO);
+                self.cpu_meter.pause(ThreadInstant::now, Duration::ZERO);
                 self.call.place = CallPlace::Thread { fiber: true };
                 self.clock.want_move();
                 return UpdateDeadline::Yield(1);
@@ -149,22 +228,29 @@ impl StoreData {
         UpdateDeadline::Continue(ticks.of(left.min(WORKER_SLICE)))
     }
 
-    fn tick_on_thread(&mut self, fiber: bool) -> UpdateDeadline {
+    /// Charges the processor time of a call on a guest thread; returns that of its turn and the
+    /// remaining time, or `None` if the call must end.
+    fn measure_on_thread(&mut self) -> Option<(Duration, Duration)> {
         self.clock.tick();
         if self.clock.is_abandoned() {
-            return UpdateDeadline::Interrupt;
+            return None;
         }
         let (turn, call) = self.clock.read();
         self.usage.charge_measured(self.clock.charge(turn.cpu));
         let spent = self.cpu_meter.elapsed_before().plus(call);
-        let Some(left) = self.remaining(spent.remaining_of(self.cpu_meter.limits())) else {
-            return UpdateDeadline::Interrupt;
-        };
         if spent.cpu >= WORKER_SLICE {
             // The call began here because too many calls held the workers.
             self.usage.record_slice_exceeded();
         }
-        let makes_way = fiber && turn.cpu >= GUEST_TURN && !seeded(Bug::GuestCallNeverYields);
+        let left = self.remaining(spent.remaining_of(self.cpu_meter.limits()))?;
+        Some((turn.cpu, left))
+    }
+
+    fn tick_on_thread(&mut self, fiber: bool) -> UpdateDeadline {
+        let Some((turn, left)) = self.measure_on_thread() else {
+            return UpdateDeadline::Interrupt;
+        };
+        let makes_way = fiber && turn >= GUEST_TURN && !seeded(Bug::GuestCallNeverYields);
         if makes_way && self.host.guest_threads().has_waiting() {
             return UpdateDeadline::Yield(1);
         }

@@ -52,6 +52,13 @@ impl TurnClock {
         *self.turn.lock() = Some(ThreadInstant::now());
     }
 
+    /// Excludes time on the clock from the turn; only on its thread.
+    pub(crate) fn skip(&self, wall: Duration) {
+        if let Some(turn) = &mut *self.turn.lock() {
+            turn.skip(wall);
+        }
+    }
+
     /// Returns the part of the current turn's processor time `turn` that was not charged yet.
     /// Charging at ticks makes a call that never yields visible.
     pub(crate) fn charge(&self, turn: Duration) -> Duration {

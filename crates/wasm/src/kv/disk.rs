@@ -77,6 +77,10 @@ impl DiskBackend {
 }
 
 impl Backend for DiskBackend {
+    fn may_block(&self) -> bool {
+        true
+    }
+
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, BackendError> {
         let value = self.log_error(self.table.get(key))?;
         Ok(value.map(|value| value.to_vec()))

@@ -11,6 +11,10 @@ use super::{Backend, BackendError};
 pub(super) struct MemoryBackend(RwLock<BTreeMap<Vec<u8>, Vec<u8>>>);
 
 impl Backend for MemoryBackend {
+    fn may_block(&self) -> bool {
+        false
+    }
+
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, BackendError> {
         Ok(self.0.read().get(key).cloned())
     }

@@ -28,10 +28,10 @@ fn value_is_readable_until_removed() {
     both(|store| {
         let space = store.space("a");
         assert_eq!(space.get("x"), Ok(None));
-        assert_eq!(space.set("x", b"1", &WIDE), Ok(()));
+        assert_eq!(space.set("x", b"1", &WIDE, &mut NoCall), Ok(()));
         assert_eq!(space.get("x"), Ok(Some(b"1".to_vec())));
-        assert_eq!(space.remove("x", &WIDE), Ok(true));
-        assert_eq!(space.remove("x", &WIDE), Ok(false));
+        assert_eq!(space.remove("x", &WIDE, &mut NoCall), Ok(true));
+        assert_eq!(space.remove("x", &WIDE, &mut NoCall), Ok(false));
         assert_eq!(space.get("x"), Ok(None));
     });
 }
@@ -40,7 +40,7 @@ fn value_is_readable_until_removed() {
 fn spaces_are_separate() {
     both(|store| {
         let (one, other) = (store.space("a"), store.space("a.b"));
-        assert_eq!(one.set("x", b"1", &WIDE), Ok(()));
+        assert_eq!(one.set("x", b"1", &WIDE, &mut NoCall), Ok(()));
         assert_eq!(other.get("x"), Ok(None));
         assert_eq!(other.list("", "", 10), Ok(vec![]));
         assert_eq!(store.space("a").get("x"), Ok(Some(b"1".to_vec())));
@@ -58,8 +58,9 @@ fn spaces_are_separate() {
 fn swap_writes_only_over_the_expected_value() {
     both(|store| {
         let space = store.space("a");
-        let swap =
-            |expected: Option<&[u8]>, value: Option<&[u8]>| space.swap("x", expected, value, &WIDE);
+        let swap = |expected: Option<&[u8]>, value: Option<&[u8]>| {
+            space.swap("x", expected, value, &WIDE, &mut NoCall)
+        };
         assert_eq!(swap(Some(b"0"), Some(b"1")), Ok(false));
         assert_eq!(swap(None, Some(b"1")), Ok(true));
         assert_eq!(swap(None, Some(b"2")), Ok(false));
@@ -74,7 +75,7 @@ fn listing_continues_after_the_last_name() {
     both(|store| {
         let space = store.space("a");
         for key in ["a1", "a2", "a3", "b"] {
-            assert_eq!(space.set(key, b"", &WIDE), Ok(()));
+            assert_eq!(space.set(key, b"", &WIDE, &mut NoCall), Ok(()));
         }
         let keys = |after, most| space.list("a", after, most).map(|keys| keys.join(" "));
         assert_eq!(keys("", 2), Ok("a1 a2".to_owned()));
@@ -89,7 +90,11 @@ fn tiny_keys_count_against_the_quota() {
     both(|store| {
         let space = store.space("a");
         let filled = |quota: &KvGrant| {
-            let set = |n: usize| space.set(&format!("{n:03}"), b"", quota).is_ok();
+            let set = |n: usize| {
+                space
+                    .set(&format!("{n:03}"), b"", quota, &mut NoCall)
+                    .is_ok()
+            };
             (0..900).take_while(|n| set(*n)).count()
         };
         assert_eq!(
@@ -105,13 +110,19 @@ fn tiny_keys_count_against_the_quota() {
 fn space_over_quota_can_be_emptied() {
     both(|store| {
         let space = store.space("a");
-        assert_eq!(space.set("x", &[0; 1000], &WIDE), Ok(()));
+        assert_eq!(space.set("x", &[0; 1000], &WIDE, &mut NoCall), Ok(()));
         let tight = quota(100, 10);
-        assert_eq!(space.set("y", b"", &tight), Err(Refusal::Limit));
-        assert_eq!(space.set("x", &[0; 1001], &tight), Err(Refusal::Limit));
-        assert_eq!(space.set("x", &[0; 999], &tight), Ok(()));
-        assert_eq!(space.remove("x", &tight), Ok(true));
-        assert_eq!(space.set("y", b"", &tight), Ok(()));
+        assert_eq!(
+            space.set("y", b"", &tight, &mut NoCall),
+            Err(Refusal::Limit)
+        );
+        assert_eq!(
+            space.set("x", &[0; 1001], &tight, &mut NoCall),
+            Err(Refusal::Limit)
+        );
+        assert_eq!(space.set("x", &[0; 999], &tight, &mut NoCall), Ok(()));
+        assert_eq!(space.remove("x", &tight, &mut NoCall), Ok(true));
+        assert_eq!(space.set("y", b"", &tight, &mut NoCall), Ok(()));
     });
 }
 
@@ -121,28 +132,34 @@ fn quota_is_exact_to_the_byte() {
         let entry = 1 + 3 + "key".len() + ENTRY_OVERHEAD;
         let space = store.space("a");
         assert_eq!(
-            space.set("key", b"123", &quota(entry - 1, 9)),
+            space.set("key", b"123", &quota(entry - 1, 9), &mut NoCall),
             Err(Refusal::Limit)
         );
-        assert_eq!(space.set("key", b"123", &quota(entry, 9)), Ok(()));
-        // A write that does not increase the usage succeeds, however small the quota has become.
-        assert_eq!(space.set("key", b"456", &quota(1, 9)), Ok(()));
         assert_eq!(
-            space.set("key", b"4567", &quota(entry, 9)),
+            space.set("key", b"123", &quota(entry, 9), &mut NoCall),
+            Ok(())
+        );
+        // A write that does not increase the usage succeeds, however small the quota has become.
+        assert_eq!(space.set("key", b"456", &quota(1, 9), &mut NoCall), Ok(()));
+        assert_eq!(
+            space.set("key", b"4567", &quota(entry, 9), &mut NoCall),
             Err(Refusal::Limit)
         );
         // Without a cached usage, the next write measures again.
         store
             .space("other")
-            .set("key", b"1", &WIDE)
+            .set("key", b"1", &WIDE, &mut NoCall)
             .expect("there is room");
         *space.usage.lock() = None;
         assert_eq!(
-            space.set("kez", b"123", &quota(2 * entry - 1, 9)),
+            space.set("kez", b"123", &quota(2 * entry - 1, 9), &mut NoCall),
             Err(Refusal::Limit)
         );
         *space.usage.lock() = None;
-        assert_eq!(space.set("kez", b"123", &quota(2 * entry, 9)), Ok(()));
+        assert_eq!(
+            space.set("kez", b"123", &quota(2 * entry, 9), &mut NoCall),
+            Ok(())
+        );
     });
 }
 
@@ -151,8 +168,11 @@ fn key_length_is_limited() {
     both(|store| {
         let space = store.space("a");
         let (fits, long) = ("x".repeat(MAX_KEY), "x".repeat(MAX_KEY + 1));
-        assert_eq!(space.set(&fits, b"", &WIDE), Ok(()));
-        assert_eq!(space.set(&long, b"", &WIDE), Err(Refusal::Limit));
+        assert_eq!(space.set(&fits, b"", &WIDE, &mut NoCall), Ok(()));
+        assert_eq!(
+            space.set(&long, b"", &WIDE, &mut NoCall),
+            Err(Refusal::Limit)
+        );
         assert_eq!(space.get(&long), Err(Refusal::Limit));
     });
 }
@@ -162,13 +182,19 @@ fn disk_store_keeps_values_and_usage() {
     let folder = tempfile::tempdir().expect("there is room for a folder");
     let tight = quota(200, 10);
     let store = KvStore::open(folder.path()).expect("it opens");
-    assert_eq!(store.space("a").set("x", &[7; 50], &tight), Ok(()));
+    assert_eq!(
+        store.space("a").set("x", &[7; 50], &tight, &mut NoCall),
+        Ok(())
+    );
     let second = KvStore::open(folder.path());
     assert!(matches!(second, Err(KvError::Locked { .. })), "{second:?}");
     drop(store);
     let space = KvStore::open(folder.path()).expect("it opens").space("a");
     assert_eq!(space.get("x"), Ok(Some(vec![7; 50])));
-    assert_eq!(space.set("y", &[7; 50], &tight), Err(Refusal::Limit));
+    assert_eq!(
+        space.set("y", &[7; 50], &tight, &mut NoCall),
+        Err(Refusal::Limit)
+    );
 }
 
 #[test]
@@ -195,10 +221,10 @@ proptest! {
             let key = key.to_string();
             // Writes beyond the quota are refused.
             let _ = match value {
-                Some(bytes) => space.set(&key, &vec![0; bytes], &tight),
-                None => space.remove(&key, &tight).map(drop),
+                Some(bytes) => space.set(&key, &vec![0; bytes], &tight, &mut NoCall),
+                None => space.remove(&key, &tight, &mut NoCall).map(drop),
             };
-            let measured = space.measure().expect("memory does not fail");
+            let measured = space.measure(&AtomicBool::new(false)).expect("memory does not fail");
             if let Some(used) = *space.usage.lock() {
                 prop_assert_eq!((used.bytes, used.keys), (measured.bytes, measured.keys));
             }

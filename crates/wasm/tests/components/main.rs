@@ -2,6 +2,8 @@
 //!
 //! The guests are text: see [`kit`].
 
+#[cfg(target_os = "linux")]
+mod address_space;
 mod audit;
 mod caching;
 #[cfg(unix)]

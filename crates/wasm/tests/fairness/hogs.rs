@@ -225,7 +225,7 @@ impl Noticed {
 
 /// Measures neighbours up to three times. On a machine that is busy with other programs they may be
 /// late once; a broken guarantee makes them late each time.
-async fn assert_bearable(node: &Node) {
+pub(crate) async fn assert_bearable(node: &Node) {
     let native = node.system.spawn::<Native>("native", ());
     let native = native.expect("the key is free");
     let benign = node.deploy(&Guest::new(), "benign", "").await;

@@ -1,5 +1,6 @@
 //! Guests from text, for tests about time.
 
+use std::fmt::Write;
 use std::time::Duration;
 
 use strowger_wasm::manifest::ManifestCaps;
@@ -15,8 +16,9 @@ const WIT: &str = include_str!("../../../../wit/component.wit");
 /// begins at address 1024.
 #[derive(Clone, Default)]
 pub(crate) struct Guest {
-    imports: &'static str,
+    imports: String,
     data: String,
+    pages: Option<u32>,
     init: String,
     handle: String,
 }
@@ -25,6 +27,18 @@ pub(crate) struct Guest {
 const MESSAGING: &str = r#"
   (import "strowger:component/messaging@0.1.0" "resolve" (func $resolve (param i32 i32 i32)))
   (import "strowger:component/messaging@0.1.0" "send" (func $send (param i64 i32 i32 i32)))"#;
+
+/// The imports with which a guest keeps data.
+const STORES: &str = r#"
+  (import "strowger:component/files@0.1.0" "read"
+    (func $read (param i32 i32 i32 i32 i64 i32 i32)))
+  (import "strowger:component/files@0.1.0" "write"
+    (func $write (param i32 i32 i32 i32 i64 i32 i32 i32)))
+  (import "strowger:component/files@0.1.0" "remove" (func $remove (param i32 i32 i32 i32 i32)))
+  (import "strowger:component/files@0.1.0" "names"
+    (func $names (param i32 i32 i32 i32 i32 i32 i32 i32)))
+  (import "strowger:component/kv@0.1.0" "set" (func $set (param i32 i32 i32 i32 i32)))
+  (import "strowger:component/kv@0.1.0" "keys" (func $keys (param i32 i32 i32 i32 i32 i32)))"#;
 
 impl Guest {
     /// A guest that returns at once, without a value.
@@ -44,8 +58,17 @@ impl Guest {
 
     /// Imports the functions for sending, and puts a name at address 1024.
     pub(crate) fn sends_to(mut self, name: &str) -> Self {
-        self.imports = MESSAGING;
-        self.data = format!("(data (i32.const 1024) {name:?})");
+        self.imports.push_str(MESSAGING);
+        write!(self.data, "(data (i32.const 1024) {name:?})").expect("text grows");
+        self
+    }
+
+    /// Imports the functions for files and keys, and puts the names `data` and `file` at addresses
+    /// 1200 and 1204.
+    pub(crate) fn stores(mut self, pages: u32) -> Self {
+        self.imports.push_str(STORES);
+        self.data.push_str("(data (i32.const 1200) \"datafile\")");
+        self.pages = Some(pages);
         self
     }
 
@@ -54,12 +77,14 @@ impl Guest {
         let Self {
             imports,
             data,
+            pages,
             init,
             handle,
         } = self;
+        let pages = pages.unwrap_or(1);
         let text = format!(
             r#"(module {imports}
-  (memory (export "memory") 1) {data}
+  (memory (export "memory") {pages}) {data}
   (func $ok (result i32) (i32.const 16))
   (func $spin (param $n i32)
     (loop $again

@@ -5,6 +5,7 @@
 //! not.
 
 mod hogs;
+mod host_work;
 mod kit;
 mod limits;
 mod node;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use strowger::{Accepts, Actor, ActorRef, ActorSystem, Ask, BoxError, Context, Request};
 use strowger_wasm::component::ComponentInfo;
+use strowger_wasm::kv::KvStore;
 use strowger_wasm::message::ComponentMsg;
 use strowger_wasm::{Answer, Call, ComponentRegistry, Host, HostLimits, Image, Message};
 use tokio::runtime::{Builder, Runtime};
@@ -39,8 +40,13 @@ pub(crate) fn alone<T>(work: impl FnOnce() -> T) -> T {
 
 /// Runs a test that already has the machine to itself on as many workers as there are processors.
 pub(crate) fn on_workers<T>(test: impl Future<Output = T>) -> T {
+    on_some_workers(cores(), test)
+}
+
+/// The same on this number of workers.
+pub(crate) fn on_some_workers<T>(workers: usize, test: impl Future<Output = T>) -> T {
     let runtime: Runtime = Builder::new_multi_thread()
-        .worker_threads(cores())
+        .worker_threads(workers)
         .thread_name(WORKER)
         .enable_all()
         .build()
@@ -77,8 +83,12 @@ pub(crate) struct Node {
 
 impl Node {
     pub(crate) async fn start(limits: HostLimits) -> Self {
+        Self::with_store(limits, KvStore::memory()).await
+    }
+
+    pub(crate) async fn with_store(limits: HostLimits, kv: KvStore) -> Self {
         let system = ActorSystem::new("fairness").expect("inside a runtime");
-        let host = Host::new(limits).expect("there is a thread to be had");
+        let host = Host::with_store(limits, kv).expect("there is a thread to be had");
         let registry = ComponentRegistry::start(&system, "components", &host).await;
         Self {
             system,
