@@ -4,6 +4,7 @@ mod agent;
 mod answers;
 mod bad_inputs;
 mod binary;
+mod budget;
 mod captures;
 mod command_line;
 mod component;
