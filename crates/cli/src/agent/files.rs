@@ -260,10 +260,12 @@ fn add_searching(tools: ToolSet, roots: &Roots) -> ToolSet {
         ];
         object(members, &["count", "files"])
     };
-    let pattern = "A glob for the path below that directory, such as **/*.rs, or part of a name.";
+    let pattern = "Part of a name, or a glob for the path below that directory, such as **/*.rs. \
+                   Brackets and braces are literal if such a name exists.";
     let names = reading_tool(
         "search_files",
-        "Finds files by name, one line per file.",
+        "Finds files, directories and links by name, one line each; a directory ends with `/`. \
+         `path` may be one file.",
         object(
             [
                 path_property(),

@@ -20,6 +20,7 @@ mod diff;
 mod encode;
 mod exit_codes;
 mod files;
+mod find;
 mod folders;
 mod forced_shutdown;
 #[path = "../../../pfcp/tests/others/guarded.rs"]

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use strowger::{Fault, FaultCode};
 use strowger_gateway::mcp::{ProgressReporter, ToolContent, ToolOutput, ToolRequest};
 use strowger_tools::files::{
-    AppendRequest, CreateDirectoryRequest, DeleteRequest, EditRequest, ListOrder, ListRequest,
-    ReadLinesRequest, ReadMediaRequest, RenameRequest, SearchRequest, SearchResults, StatRequest,
-    TextChange, TreeRequest, WriteMode, WriteRequest, file_uri, shown_path,
+    AppendRequest, CreateDirectoryRequest, DeleteRequest, EditRequest, EntryKind, ListOrder,
+    ListRequest, ReadLinesRequest, ReadMediaRequest, RenameRequest, SearchRequest, SearchResults,
+    StatRequest, TextChange, TreeRequest, WriteMode, WriteRequest, file_uri, shown_path,
 };
 
 use super::format::{NameAndUri as _, describe_skipped, format_entry, format_line, format_name};
@@ -335,17 +335,42 @@ pub(super) async fn search_names(
     args: SearchNamesParams,
     call: ToolRequest,
 ) -> Result<ToolOutput, Fault> {
-    let is_glob = args.pattern.contains(['*', '?', '[', '{', '/']);
-    let names = match is_glob {
-        true => args.pattern,
-        false => format!("**/*{}*", args.pattern),
+    let find_names = |names: String| {
+        let exclude = args.exclude_patterns.clone().unwrap_or_default();
+        search(&roots, &args.path, |search| {
+            search.names = Some(names);
+            search.exclude = exclude;
+        })
     };
-    let change = |search: &mut SearchRequest| {
-        search.names = Some(names);
-        search.exclude = args.exclude_patterns.unwrap_or_default();
-    };
-    let found = search(&roots, &args.path, change).await?;
+    let part = part_of_name(&args.pattern);
+    let is_either = part.is_some() && args.pattern.contains(BRACKETS);
+    let mut found = find_names(part.unwrap_or_else(|| args.pattern.clone())).await?;
+    // No name contains the pattern. It may be a glob, and need not be one.
+    if is_either
+        && found.matches.is_empty()
+        && let Ok(by_glob) = find_names(args.pattern.clone()).await
+    {
+        found = by_glob;
+    }
     Ok(search_answer(found, args.offset, None, call.page_size))
+}
+
+/// Characters that are literal in a part of a name, but not in a glob.
+const BRACKETS: [char; 5] = ['[', ']', '{', '}', '\\'];
+
+/// Returns the glob for names that contain a pattern, unless the pattern can only be a glob itself.
+fn part_of_name(pattern: &str) -> Option<String> {
+    if pattern.contains(['*', '?', '/']) {
+        return None;
+    }
+    let mut literal = String::new();
+    for letter in pattern.chars() {
+        if BRACKETS.contains(&letter) {
+            literal.push('\\');
+        }
+        literal.push(letter);
+    }
+    Some(format!("**/*{literal}*"))
 }
 
 pub(super) async fn search_text(
@@ -400,6 +425,7 @@ fn search_answer(
         let path = format_name(found.name_and_uri());
         match (found.line, &found.text) {
             (Some(number), Some(text)) => format!("{path}:{number}: {}", format_line(text)),
+            _ if found.kind == Some(EntryKind::Directory) => format!("{path}/"),
             _ => path,
         }
     });
