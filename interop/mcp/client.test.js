@@ -230,6 +230,7 @@ async function runsPrograms(call) {
 }
 
 const LOOKING = [
+  "continue_answer",
   "directory_tree",
   "get_file_info",
   "list_allowed_directories",
@@ -268,6 +269,39 @@ const CHANGING = [
   "write_file",
 ];
 
+/** The limit on the text of an answer, in bytes. */
+const LIMIT = 81_920;
+
+/** Follows an answer to its end, as its notes say. */
+async function whole(call, name, args) {
+  let joined = "";
+  for (let part = 1; ; part += 1) {
+    const { content } = await call(name, args);
+    const texts = content.map((block) => block.text);
+    assert.ok(Buffer.byteLength(texts.join("")) <= LIMIT, name);
+    const note = texts.find((text) => /^\(.* call (again|continue_answer) with /.test(text));
+    joined += texts.filter((text) => text !== note).join("");
+    if (note === undefined) {
+      assert.ok(part > 2, `${name}: ${part} parts`);
+      return joined;
+    }
+    const given = [...note.matchAll(/(answer|offset)=(\d+)/g)];
+    const next = Object.fromEntries(given.map(([, key, number]) => [key, Number(number)]));
+    [name, args] = "answer" in next ? ["continue_answer", next] : [name, { ...args, ...next }];
+  }
+}
+
+/** Reads a long file and a long diff. */
+async function continues(data, call) {
+  const lines = Array.from({ length: 20_000 }, (_, line) => `line ${line}\n`).join("");
+  writeFileSync(join(data, "long.txt"), lines);
+  assert.equal(await whole(call, "read_text_file", { path: "long.txt" }), lines);
+  const edits = [{ oldText: "line", newText: "row", all: true }];
+  const diff = await whole(call, "edit_file", { path: "long.txt", edits, dryRun: true });
+  assert.equal(diff.match(/^\+row \d+$/gm).length, 20_000);
+  rmSync(join(data, "long.txt"));
+}
+
 test("an agent that starts the program reaches files below its root", how, () =>
   inFolder(async ({ data }) => {
     await withClient(onInput(["--root", data]), async ({ tools, names, call }) => {
@@ -282,6 +316,7 @@ test("an agent that starts the program reaches files below its root", how, () =>
       assert.equal(read.structuredContent, undefined, "a file is sent once");
       const absolute = await call("read_file", { path: join(data, "note.txt"), tail: 1 });
       assert.equal(absolute.content[0].text, "today\n");
+      await continues(data, call);
       const media = await call("read_media_file", { path: "dot.png" });
       const image = { type: "image", data: "iVBORw==", mimeType: "image/png" };
       assert.deepEqual(media.content[0], image);
@@ -454,6 +489,7 @@ test("a node serves agents over HTTP, behind its token", how, () =>
         assert.deepEqual(told, [0, 1]);
         const refused = await call("read_file", { path: "../secret" });
         assert.match(refused.content[0].text, /rule: outside/);
+        await continues(join(folder, "data"), call);
         const tree = await call("actor_tree", { path: "/tools" });
         assert.deepEqual(value(tree).actors.map(({ path }) => path).sort(), [
           "/tools",

@@ -7,6 +7,7 @@
 mod code;
 mod files;
 mod node;
+mod page;
 mod programs;
 mod proxy;
 mod roots;

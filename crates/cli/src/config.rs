@@ -329,6 +329,7 @@ impl Config {
             ("mcp.sessions", self.mcp.sessions, 1),
             ("mcp.calls", self.mcp.calls, 1),
             ("mcp.body", self.mcp.body, 4096),
+            ("mcp.answer", self.mcp.answer, 4096),
         ];
         for (key, value, least) in too_small {
             if value < least {

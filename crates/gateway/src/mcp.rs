@@ -11,6 +11,7 @@
 //!       ◀─progress─                  ◀──────────────────┘
 //! ```
 
+mod answer_limit;
 mod arguments;
 mod event_log;
 mod http;
@@ -36,6 +37,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::sleep;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use self::answer_limit::AnswerLimit;
 pub use self::http::McpHttpSpec;
 pub(crate) use self::http::{McpHttpService, PATH, token};
 use self::line::LineTransport;
@@ -71,6 +73,10 @@ pub struct McpLimits {
     /// Maximum length of a line over a pair of streams, in bytes with its terminator; at least
     /// 1024.
     pub line: usize,
+    /// Maximum bytes of text in an answer; at least 4096. Clients refuse answers of more than about
+    /// 25 000 tokens. Tools that list, read or search return pages; the rest of any other answer is
+    /// kept for the tool `continue_answer`, up to 16 MiB for all agents.
+    pub answer: usize,
 }
 
 impl Default for McpLimits {
@@ -83,6 +89,7 @@ impl Default for McpLimits {
             body: 4 << 20,
             time: Duration::from_secs(10),
             line: 16 << 20,
+            answer: 80 << 10,
         }
     }
 }
@@ -139,6 +146,7 @@ pub struct McpServer(Arc<McpInner>);
 struct McpInner {
     tools: ToolSet,
     limits: McpLimits,
+    answer_limit: AnswerLimit,
     calls: DynamicRef<ToolCall>,
     /// The caller if no other is given: the process itself, or the process that started it.
     owner: Caller,
@@ -164,6 +172,7 @@ impl McpServer {
         limits: McpLimits,
     ) -> Result<Self, StartError> {
         let ended = CancellationToken::new();
+        let answer_limit = AnswerLimit::new(limits.answer);
         let calls = Dynamic::<ToolCall>::new()
             .max_children(limits.calls)
             .shutdown(Shutdown::Graceful(Duration::from_millis(200)));
@@ -176,8 +185,9 @@ impl McpServer {
         };
         let calls = supervisor.any_child("calls").ok_or_else(closed)?;
         Ok(Self(Arc::new(McpInner {
-            tools,
+            tools: answer_limit.register(tools),
             limits,
+            answer_limit,
             calls: calls.dynamic().ok_or_else(closed)?,
             owner: Caller::owner(system, "stdio"),
             audit: AuditLog::new(system),
@@ -190,6 +200,13 @@ impl McpServer {
     #[must_use]
     pub fn tools(&self) -> &ToolSet {
         &self.0.tools
+    }
+
+    /// Returns the descriptions of the tools that a caller may call, with the limit on their
+    /// answers, in the order of their names.
+    pub fn describe_for(&self, caller: &Caller) -> impl Iterator<Item = Tool> {
+        let tools = self.0.tools.list_for(caller);
+        tools.map(|tool| self.0.answer_limit.describe(tool))
     }
 
     /// Serves one agent until it disconnects or the subtree ends.
@@ -274,9 +291,10 @@ impl McpServer {
             arguments,
             progress,
             caller: caller.clone(),
+            page_size: Some(inner.answer_limit.page_size()),
         };
-        let deadline = inner.limits.deadline;
-        let (args, answer) = ToolCallArgs::new(tool, call, deadline);
+        let (deadline, limit) = (inner.limits.deadline, inner.answer_limit.clone());
+        let (args, answer) = ToolCallArgs::new(tool, call, deadline, limit);
         let key = inner.next.fetch_add(1, Ordering::Relaxed);
         match inner.calls.start_child(key, args) {
             Ok(actor) => Ok(PendingAnswer::new(actor, answer, record)),

@@ -13,6 +13,7 @@ use strowger_tools::code::{
     FollowRunRequest, GrantedFunctions, Language, RunEvent, RunResult, ThrownValue,
 };
 
+use super::page::BY_ANSWER;
 use super::{ASK_TIMEOUT, any, array, object, one_of, scalar};
 
 /// Adds the verb that runs code. The code may be given the granted tools as functions.
@@ -45,7 +46,8 @@ pub(super) fn add(tools: ToolSet, code: &ActorRef<CodeMessage>, granted: &ToolSe
             &["code"],
         ),
     )
-    .with_output(outcome_schema());
+    .with_output(outcome_schema())
+    .with_paging(BY_ANSWER);
     let (code, granted) = (code.clone(), granted.clone());
     tools.register(execute, move |call| {
         run(code.clone(), granted.clone(), call)

@@ -8,8 +8,9 @@ use std::future::Future;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use strowger::Fault;
-use strowger_gateway::mcp::{ProgressReporter, Tool, ToolEffect, ToolOutput, ToolSet};
+use strowger_gateway::mcp::{ProgressReporter, Tool, ToolEffect, ToolOutput, ToolRequest, ToolSet};
 
+use super::page::{BY_ANSWER, BY_OFFSET, offset_property};
 use super::roots::Roots;
 use super::{array, object, one_of, scalar};
 
@@ -43,6 +44,27 @@ where
     })
 }
 
+/// Adds a verb whose answers come in pages.
+fn add_paged<A, F>(
+    tools: ToolSet,
+    roots: &Roots,
+    tool: Tool,
+    run: fn(Roots, A, ToolRequest) -> F,
+) -> ToolSet
+where
+    A: DeserializeOwned + Send + 'static,
+    F: Future<Output = Result<ToolOutput, Fault>> + Send + 'static,
+{
+    let roots = roots.clone();
+    tools.register(tool, move |call| {
+        let roots = roots.clone();
+        async move {
+            let roots = roots.within(&call.caller)?;
+            run(roots, call.parse_arguments()?, call).await
+        }
+    })
+}
+
 const PATH_ABOUT: &str = "Path, absolute or relative to the allowed directory. With several \
                           allowed directories, a relative path starts with the name of one of \
                           them.";
@@ -64,7 +86,7 @@ fn text_tool(name: &'static str, about: &'static str, input: Value) -> Tool {
 
 /// Returns the schema of the facts of a page, whose entries are in the text.
 fn page_schema() -> Value {
-    let more = "`true` if there are more entries: pass the last name, as printed, as `after`.";
+    let more = "`true` if there are more entries; the text says how to get them.";
     object(
         [
             ("count", scalar("integer", "Number of entries listed.")),
@@ -93,22 +115,23 @@ fn add_reading(tools: ToolSet, roots: &Roots) -> ToolSet {
                 "from",
                 count_schema(1, "Number of the first line to return, from 1."),
             ),
+            offset_property("bytes of these lines"),
         ];
         object(members, &["path"])
     };
     let about = "Reads a text file, or a range of its lines; a range also of a file that is too \
                  large to read at once. Use read_media_file for content that is not UTF-8.";
-    let tools = add_verb(
+    let tools = add_paged(
         tools,
         roots,
-        text_tool("read_text_file", about, text()),
+        text_tool("read_text_file", about, text()).with_paging(BY_OFFSET),
         handlers::read_text,
     );
     let about = "Alias of read_text_file.";
-    let tools = add_verb(
+    let tools = add_paged(
         tools,
         roots,
-        text_tool("read_file", about, text()),
+        text_tool("read_file", about, text()).with_paging(BY_OFFSET),
         handlers::read_text,
     );
     let about = "Reads an image, audio or other binary file, as base64 with its media type.";
@@ -134,7 +157,8 @@ fn add_reading(tools: ToolSet, roots: &Roots) -> ToolSet {
             &["paths"],
         ),
     );
-    let tools = add_verb(tools, roots, several, handlers::read_several);
+    let several = several.with_paging("for the rest of a file, call read_text_file");
+    let tools = add_paged(tools, roots, several, handlers::read_several);
     add_listing(tools, roots)
 }
 
@@ -143,6 +167,9 @@ fn count_schema(least: u64, about: &str) -> Value {
     json!({ "type": "integer", "minimum": least, "description": about })
 }
 
+/// The paging of verbs that list a directory.
+const BY_NAME: &str = "for the rest, pass the last name as `after`";
+
 fn add_listing(tools: ToolSet, roots: &Roots) -> ToolSet {
     let after = "Continue after this entry: the last name of the previous page, or its `uri` if \
                  it has one.";
@@ -150,19 +177,22 @@ fn add_listing(tools: ToolSet, roots: &Roots) -> ToolSet {
     let page = || object([path_property(), after()], &["path"]);
     let about = "Lists a directory by name, one page at a time, one line per entry: its kind and \
                  its name, or a URI if the name does not fit on a line.";
-    let tools = add_verb(
+    let tools = add_paged(
         tools,
         roots,
-        reading_tool("list_directory", about, page(), page_schema()),
+        reading_tool("list_directory", about, page(), page_schema()).with_paging(BY_NAME),
         handlers::list_plain,
     );
     let about = "Lists a directory with sizes and modification times, by name one page at a time, \
                  or largest first.";
-    let order = "Sort order, by default `name`. `size` returns one page.";
+    let order = "Sort order, by default `name`. `size` has no `after`, but `offset`.";
     let order = one_of(&["name", "size"], order);
-    let by = object([path_property(), after(), ("sortBy", order)], &["path"]);
+    let offset = offset_property("entries");
+    let members = [path_property(), after(), ("sortBy", order), offset];
+    let by = object(members, &["path"]);
     let sizes = reading_tool("list_directory_with_sizes", about, by, page_schema());
-    let tools = add_verb(tools, roots, sizes, handlers::list_with_sizes);
+    let sizes = sizes.with_paging(BY_NAME);
+    let tools = add_paged(tools, roots, sizes, handlers::list_with_sizes);
     let levels = "Number of levels to descend, by default as many as the limit allows.";
     let tree = text_tool(
         "directory_tree",
@@ -176,7 +206,8 @@ fn add_listing(tools: ToolSet, roots: &Roots) -> ToolSet {
             &["path"],
         ),
     );
-    let tools = add_verb(tools, roots, tree, handlers::directory_tree);
+    let tree = tree.with_paging("levels that do not fit are left out, with `cut_by`: `answer`");
+    let tools = add_paged(tools, roots, tree, handlers::directory_tree);
     let tools = add_searching(tools, roots);
     let info = reading_tool(
         "get_file_info",
@@ -189,13 +220,14 @@ fn add_listing(tools: ToolSet, roots: &Roots) -> ToolSet {
         "list_allowed_directories",
         "Lists the allowed directories and the name of each that paths may start with. Everything \
          else is inaccessible.",
-        object([], &[]),
+        object([offset_property("directories")], &[]),
         object(
             [("count", scalar("integer", "Number of directories."))],
             &["count"],
         ),
     );
-    add_verb(tools, roots, allowed, handlers::allowed_directories)
+    let allowed = allowed.with_paging(BY_OFFSET);
+    add_paged(tools, roots, allowed, handlers::allowed_directories)
 }
 
 /// Returns the schema of the patterns that a search excludes.
@@ -228,21 +260,25 @@ fn add_searching(tools: ToolSet, roots: &Roots) -> ToolSet {
         ];
         object(members, &["count", "files"])
     };
-    let pattern = "A glob for the path below that directory, such as **/*.rs, or part of a name.";
+    let pattern = "Part of a name, or a glob for the path below that directory, such as **/*.rs. \
+                   Brackets and braces are literal if such a name exists.";
     let names = reading_tool(
         "search_files",
-        "Finds files by name, one line per file.",
+        "Finds files, directories and links by name, one line each; a directory ends with `/`. \
+         `path` may be one file.",
         object(
             [
                 path_property(),
                 ("pattern", scalar("string", pattern)),
                 exclude_property(),
+                offset_property("matches"),
             ],
             &["path", "pattern"],
         ),
         found(),
     );
-    let tools = add_verb(tools, roots, names, handlers::search_names);
+    let names = names.with_paging(BY_OFFSET);
+    let tools = add_paged(tools, roots, names, handlers::search_names);
     let text = reading_tool(
         "search_text",
         "Searches file contents with a regular expression, as grep does, in files of any size. \
@@ -263,12 +299,14 @@ fn add_searching(tools: ToolSet, roots: &Roots) -> ToolSet {
                     scalar("integer", "Maximum number of lines to return."),
                 ),
                 exclude_property(),
+                offset_property("matches"),
             ],
             &["path", "pattern"],
         ),
         found(),
     );
-    add_verb(tools, roots, text, handlers::search_text)
+    let text = text.with_paging(BY_OFFSET);
+    add_paged(tools, roots, text, handlers::search_text)
 }
 
 fn add_writing(tools: ToolSet, roots: &Roots) -> ToolSet {
@@ -336,7 +374,9 @@ fn add_writing(tools: ToolSet, roots: &Roots) -> ToolSet {
         ),
     );
     let changed = [("places", scalar("integer", "Number of replacements."))];
-    let edit = edit.with_output(object(changed, &["places"]));
+    let edit = edit
+        .with_output(object(changed, &["places"]))
+        .with_paging(BY_ANSWER);
     let tools = add_verb(tools, roots, edit, handlers::edit_file);
     add_moving(tools, roots)
 }

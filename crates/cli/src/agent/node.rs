@@ -12,6 +12,7 @@ use strowger_gateway::mcp::{Tool, ToolEffect, ToolOutput, ToolSet};
 use strowger_pfcp::vendor::Dictionary;
 use strowger_pfcp::{Index, MessageView, frames};
 
+use super::page::{BY_ANSWER, BY_OFFSET, json_page, offset_property};
 use super::{object, scalar};
 use strowger_pfcp_cli::hex;
 
@@ -28,11 +29,13 @@ pub(crate) fn add(tools: ToolSet, control: &Arc<OnceLock<PathBuf>>) -> ToolSet {
             [
                 ("path", scalar("string", path)),
                 ("most", scalar("integer", most)),
+                offset_property("actors"),
             ],
             &[],
         ),
     )
-    .with_effect(ToolEffect::Reads);
+    .with_effect(ToolEffect::Reads)
+    .with_paging(BY_OFFSET);
     let inspect = Tool::new(
         "inspect",
         "Returns details of one actor as JSON: its statistics and, for a PFCP session, a \
@@ -45,21 +48,24 @@ pub(crate) fn add(tools: ToolSet, control: &Arc<OnceLock<PathBuf>>) -> ToolSet {
             &["path"],
         ),
     )
-    .with_effect(ToolEffect::Reads);
+    .with_effect(ToolEffect::Reads)
+    .with_paging(BY_ANSWER);
     let tools = tools.register(tree, move |call| {
         let control = of_tree.clone();
         async move {
-            let ActorTreeParams { path, most } = call.parse_arguments()?;
+            let ActorTreeParams { path, most, offset } = call.parse_arguments()?;
             let params = json!({ "path": path, "limit": most.unwrap_or(DEFAULT_CHILDREN) });
-            let mut actors = self::call(control_path(&control)?, "tree", params).await?;
-            if let Some(actors) = actors.as_array_mut() {
-                let sees = |actor: &Value| {
-                    let path = actor["path"].as_str();
-                    path.is_some_and(|path| call.caller.can_reach(path))
-                };
-                actors.retain(sees);
-            }
-            Ok(ToolOutput::json(json!({ "actors": actors })))
+            let actors = self::call(control_path(&control)?, "tree", params).await?;
+            let Value::Array(mut actors) = actors else {
+                return Ok(ToolOutput::json(json!({ "actors": actors })));
+            };
+            let sees = |actor: &Value| {
+                let path = actor["path"].as_str();
+                path.is_some_and(|path| call.caller.can_reach(path))
+            };
+            actors.retain(sees);
+            let answer = json_page("actors", actors, offset, call.page_size);
+            Ok(ToolOutput::json(answer))
         }
     });
     let tools = tools.register(inspect, move |call| {
@@ -88,6 +94,7 @@ const DEFAULT_CHILDREN: u64 = 50;
 struct ActorTreeParams {
     path: Option<PathBuf>,
     most: Option<u64>,
+    offset: Option<usize>,
 }
 
 #[derive(Deserialize)]
@@ -119,7 +126,8 @@ pub(crate) fn decode(tools: ToolSet) -> ToolSet {
          fields, as JSON.",
         object([("hex", scalar("string", hex))], &["hex"]),
     )
-    .with_effect(ToolEffect::Reads);
+    .with_effect(ToolEffect::Reads)
+    .with_paging(BY_ANSWER);
     tools.register(decode, |call| async move {
         let PfcpDecodeParams { hex } = call.parse_arguments()?;
         let wrong = |text: String| Fault::new(FaultCode::BadRequest, text);

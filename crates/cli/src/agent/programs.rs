@@ -12,6 +12,7 @@ use strowger_tools::program::{
 };
 
 use super::code::{budget, describe, granted_functions, run_properties};
+use super::page::{BY_ANSWER, BY_OFFSET, json_page, offset_property};
 use super::{ASK_TIMEOUT, any, object, scalar};
 
 type ProgramsRef = ActorRef<ProgramsMessage>;
@@ -84,6 +85,7 @@ fn call_tool() -> Tool {
         "Calls a published program. Returns its `output` as JSON.",
         object([name_property(), ("input", any(what))], &["name"]),
     )
+    .with_paging(BY_ANSWER)
 }
 
 fn list_tool() -> Tool {
@@ -92,9 +94,10 @@ fn list_tool() -> Tool {
         "Lists the published programs by name, as JSON: each with its `state` (`draft`, \
          `resident`, `passive` or `stopped`), its `calls`, how many of them `failed`, and its \
          `restarts`.",
-        object([], &[]),
+        object([offset_property("programs")], &[]),
     )
     .with_effect(ToolEffect::Reads)
+    .with_paging(BY_OFFSET)
 }
 
 fn remove_tool() -> Tool {
@@ -189,11 +192,15 @@ async fn perform(
 async fn list(programs: ProgramsRef, call: ToolRequest) -> Result<ToolOutput, Fault> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct ProgramListParams {}
-    let ProgramListParams {} = call.parse_arguments()?;
+    struct ProgramListParams {
+        offset: Option<usize>,
+    }
+    let ProgramListParams { offset } = call.parse_arguments()?;
     call.caller.check_address(&Operation::CALL_TOOL, ADDRESS)?;
     let programs = ask(&programs, ListProgramsRequest).await?;
-    Ok(ToolOutput::json(json!({ "programs": programs })))
+    let programs = programs.iter().map(|program| json!(program)).collect();
+    let answer = json_page("programs", programs, offset, call.page_size);
+    Ok(ToolOutput::json(answer))
 }
 
 async fn remove(programs: ProgramsRef, call: ToolRequest) -> Result<ToolOutput, Fault> {

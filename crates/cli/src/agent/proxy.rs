@@ -88,7 +88,7 @@ pub(crate) fn register(methods: Methods, mcp: &McpServer) -> Methods {
     let (listed, called) = (mcp.clone(), mcp.clone());
     methods
         .register_for_caller(TOOLS, move |caller, _| {
-            let tools = listed.tools().list_for(&caller);
+            let tools = listed.describe_for(&caller);
             let rows: Vec<Value> = tools.map(|tool| json!(tool)).collect();
             async move { Ok(MethodOutput::rows(rows)) }
         })

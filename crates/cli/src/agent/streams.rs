@@ -17,6 +17,7 @@ use strowger_tools::stream::{
 };
 use tokio::time::timeout;
 
+use super::page::{BY_ANSWER, BY_OFFSET, json_page, offset_property};
 use super::roots::Roots;
 use super::{ASK_TIMEOUT, object, scalar};
 
@@ -89,9 +90,8 @@ pub(super) fn add(tools: ToolSet, streams: &ActorRef<StreamsMessage>, roots: &Ro
             ),
         ],
         &["count", "ended", "failed"],
-    ));
-    let about = "Lists the open streams, as JSON.";
-    let listed = Tool::new("stream_list", about, object([], &[]));
+    ))
+    .with_paging(BY_ANSWER);
     let tools = add_verb(
         tools,
         streams,
@@ -114,13 +114,18 @@ pub(super) fn add(tools: ToolSet, streams: &ActorRef<StreamsMessage>, roots: &Ro
     let tools = add_verb(
         tools,
         streams,
-        listed.with_effect(ToolEffect::Reads),
+        list_tool().with_effect(ToolEffect::Reads),
         list_streams,
     );
     match roots.iter().all(|root| root.read_only) {
         true => tools,
         false => file::add(tools, streams, roots),
     }
+}
+
+fn list_tool() -> Tool {
+    let input = object([offset_property("streams")], &[]);
+    Tool::new("stream_list", "Lists the open streams, as JSON.", input).with_paging(BY_OFFSET)
 }
 
 type StreamsRef = ActorRef<StreamsMessage>;
@@ -266,11 +271,15 @@ fn piece_content(piece: StreamPiece, stream: &str) -> (ToolContent, Value) {
 async fn list_streams(streams: StreamsRef, call: ToolRequest) -> Result<ToolOutput, Fault> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct StreamListParams {}
-    let StreamListParams {} = call.parse_arguments()?;
+    struct StreamListParams {
+        offset: Option<usize>,
+    }
+    let StreamListParams { offset } = call.parse_arguments()?;
     let list = streams.ask_within(ListStreamsRequest, ASK_TIMEOUT).await;
     let list = list.map_err(|error| Fault::new(FaultCode::Failed, error.to_string()))?;
-    Ok(ToolOutput::json(json!({ "streams": list })))
+    let list = list.iter().map(|stream| json!(stream)).collect();
+    let answer = json_page("streams", list, offset, call.page_size);
+    Ok(ToolOutput::json(answer))
 }
 
 async fn ask<R, T>(streams: &StreamsRef, request: R) -> Result<T, Fault>

@@ -46,7 +46,9 @@ Without --root, --streams, --code and --programs the tools are those of the runn
 docs/tools.md, also for the configuration of MCP clients.
 
 Keys of --limit:
-  calls, deadline, line   concurrent calls, time limit of a call, bytes in an input line
+  calls, deadline, line, answer
+                          concurrent calls, time limit of a call, bytes of an input line, bytes of
+                          text in an answer
   file, octets, entries, page, scan, searched, matches, depth, path
                           limits of directories, see [[tools.files]] in `strowger init -`
   code.time, code.deadline, code.memory, code.stack, code.jobs, code.output, code.result,

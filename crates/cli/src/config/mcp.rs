@@ -33,6 +33,9 @@ pub(crate) struct McpSection {
     /// Maximum duration of a call.
     #[serde(deserialize_with = "strowger::deserialize_duration")]
     pub(crate) deadline: Duration,
+    /// Maximum bytes of text in an answer.
+    #[serde(deserialize_with = "strowger::deserialize_size")]
+    pub(crate) answer: usize,
     /// Time after which a silent session ends.
     #[serde(deserialize_with = "strowger::deserialize_duration")]
     pub(crate) idle: Duration,
@@ -54,6 +57,7 @@ impl Default for McpSection {
             body: limits.body,
             calls: limits.calls,
             deadline: limits.deadline,
+            answer: limits.answer,
             idle: limits.idle,
             time: limits.time,
         }
@@ -61,12 +65,13 @@ impl Default for McpSection {
 }
 
 /// The keys of limits that arguments set as well.
-pub(crate) const MCP_LIMITS: [&str; 2] = ["calls", "deadline"];
+pub(crate) const MCP_LIMITS: [&str; 3] = ["answer", "calls", "deadline"];
 
 impl McpSection {
     /// Sets a limit by its key.
     pub(crate) fn set_limit(&mut self, key: &str, value: &str) -> LimitSet {
         match key {
+            "answer" => limit::set_size(&mut self.answer, value),
             "calls" => limit::set_number(&mut self.calls, value),
             "deadline" => limit::set_duration(&mut self.deadline, value),
             _ => None,
@@ -80,6 +85,7 @@ impl McpSection {
         limits.body = self.body;
         limits.calls = self.calls;
         limits.deadline = self.deadline;
+        limits.answer = self.answer;
         limits.idle = self.idle;
         limits.time = self.time;
         limits

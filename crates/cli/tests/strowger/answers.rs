@@ -120,7 +120,7 @@ fn fill(data: &Path) {
 fn node(data: &Path) -> Running {
     let cache = cache();
     Running::start(&format!(
-        "[components]\ncache = {cache:?}\n[[tools.files]]\nroot = {data:?}\n\
+        "[mcp]\nanswer = \"16MiB\"\n[components]\ncache = {cache:?}\n[[tools.files]]\nroot = {data:?}\n\
          [tools.streams]\nenabled = true\nstreams = 1000\n[tools.code]\nenabled = true\n\
          [tools.programs]\nenabled = true\n"
     ))
@@ -173,6 +173,7 @@ fn measure_files(all: &mut MeasuredAgent) {
     all.long("search_text", &lines, "needle  500");
     all.short("get_file_info", &file);
     all.short("list_allowed_directories", &json!({}));
+    all.short("continue_answer", &json!({ "answer": 0 }));
 }
 
 fn measure_changes(all: &mut MeasuredAgent) {
@@ -293,7 +294,8 @@ fn directories_are_listed_once() {
             format!("n{number:03}={}", root.display())
         })
         .collect();
-    let args: Vec<&str> = roots.iter().flat_map(|root| ["--root", root]).collect();
+    let mut args: Vec<&str> = roots.iter().flat_map(|root| ["--root", root]).collect();
+    args.extend(["--limit", "answer=1MiB"]);
     let mut all = MeasuredAgent::new(Agent::start(&args));
     all.long("list_allowed_directories", &json!({}), "/300-ddd");
 }

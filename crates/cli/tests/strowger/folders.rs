@@ -110,7 +110,13 @@ fn large_file_is_searched_read_in_parts_and_appended_to() {
         let read = agent.call("read_text_file", &lines);
         assert_eq!(text(&read), is, "{lines}");
     }
-    let whole = agent.refused("read_text_file", &json!({ "path": "log" }));
+    let first = agent.call("read_text_file", &json!({ "path": "log" }));
+    assert!(text(&first).starts_with("the line 1\n"), "{first}");
+    let next = first["content"][1]["text"].as_str().expect("a note");
+    assert!(next.contains("call again with offset="), "{next}");
+    // A limit that is smaller than a page decides.
+    let mut small = at(folder.path(), &["--limit", "file=1000"]);
+    let whole = small.refused("read_text_file", &json!({ "path": "log" }));
     assert!(
         whole.contains("first or last lines") && whole.contains("(rule: size)"),
         "{whole}"
@@ -282,7 +288,7 @@ fn paging_continues_after_a_non_utf8_name() {
         seen.extend(names.map(str::to_owned));
         after = json!(seen.last());
         let more = &listed["structuredContent"]["more"];
-        assert_eq!(more, &json!(text(&listed).ends_with("(more)")));
+        assert_eq!(more, &json!(text(&listed).ends_with("as `after`)")));
     }
     seen.dedup();
     assert_eq!(seen.len(), 9, "{seen:?}");
@@ -293,7 +299,7 @@ fn file_content_is_sent_once() {
     let folder = folder();
     fs::write(folder.path().join("long"), "needle ".repeat(100_000))
         .expect("the file is accessible");
-    let mut agent = at(folder.path(), &[]);
+    let mut agent = at(folder.path(), &["--limit", "answer=1MiB"]);
     for (tool, arguments) in [
         ("read_text_file", json!({ "path": "long" })),
         ("read_multiple_files", json!({ "paths": ["long"] })),

@@ -4,6 +4,7 @@ mod agent;
 mod answers;
 mod bad_inputs;
 mod binary;
+mod budget;
 mod captures;
 mod command_line;
 mod component;
@@ -19,6 +20,7 @@ mod diff;
 mod encode;
 mod exit_codes;
 mod files;
+mod find;
 mod folders;
 mod forced_shutdown;
 #[path = "../../../pfcp/tests/others/guarded.rs"]

@@ -129,7 +129,7 @@ fn limits_beside_a_node_are_never_looser_than_those_of_the_node() {
     let mut late = std::iter::repeat_with(|| tight.refused("stream_read", &endless_read()));
     let late = late.find(|text| !text.contains("full: "));
     assert!(late.expect("there is room").contains("300ms"));
-    for limit in ["octets=1", "code.time=1s"] {
+    for limit in ["octets=1", "code.time=1s", "answer=1MiB"] {
         let ran = strowger(["mcp", "--control", &node.control, "--limit", limit]);
         assert_eq!(ran.code, 2, "{limit}");
         assert!(
@@ -149,7 +149,7 @@ fn help_names_every_key() {
     let keys = keys.split(|letter: char| !(letter.is_ascii_lowercase() || letter == '.'));
     let words = ["", "and", "line;", "of", "directories", "code", "programs"];
     let keys: Vec<&str> = keys.filter(|key| !words.contains(key)).collect();
-    assert_eq!(keys.len(), 3 + 9 + 9, "{keys:?}");
+    assert_eq!(keys.len(), 4 + 9 + 9, "{keys:?}");
     for key in keys {
         assert!(help.out.contains(key), "{key}: {}", help.out);
     }
@@ -164,6 +164,7 @@ fn documented_limits_match() {
         ("calls", limits.calls.to_string()),
         ("deadline", format!("{}s", limits.deadline.as_secs())),
         ("line", limits.line.to_string()),
+        ("answer", limits.answer.to_string()),
     ] {
         let row = format!("| `{key}` | {default} |");
         assert!(page.contains(&row), "{row}");

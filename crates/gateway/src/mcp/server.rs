@@ -59,13 +59,16 @@ impl ServerHandler for McpHandler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let caller = self.caller(&context)?;
-        let tools = self.mcp.tools().list_for(&caller).map(tool_listing);
+        let tools = self.mcp.describe_for(&caller);
+        let tools = tools.map(|tool| tool_listing(&tool));
         Ok(ListToolsResult::with_all_items(tools.collect()))
     }
 
     fn get_tool(&self, name: &str) -> Option<model::Tool> {
         let tool = self.mcp.tools().find(name)?;
-        Some(tool_listing(&tool.definition))
+        Some(tool_listing(
+            &self.mcp.0.answer_limit.describe(&tool.definition),
+        ))
     }
 
     async fn on_custom_request(

@@ -46,6 +46,10 @@ pub struct Tool {
     pub output: Option<Value>,
     /// The effect of the tool.
     pub effect: ToolEffect,
+    /// The way to the rest of an answer that exceeds the limit, if answers may: "for the rest, pass
+    /// ...". Agents read it in the description, behind the limit.
+    #[serde(default)]
+    pub paging: Option<Cow<'static, str>>,
 }
 
 impl Tool {
@@ -62,7 +66,15 @@ impl Tool {
             input,
             output: None,
             effect: ToolEffect::default(),
+            paging: None,
         }
+    }
+
+    /// Sets the way to the rest of a long answer.
+    #[must_use]
+    pub fn with_paging(mut self, paging: impl Into<Cow<'static, str>>) -> Self {
+        self.paging = Some(paging.into());
+        self
     }
 
     /// Sets the schema of the structured output.
@@ -90,6 +102,9 @@ pub struct ToolRequest {
     pub progress: ProgressReporter,
     /// The caller. A tool must not reach anything for its caller that is out of the caller's reach.
     pub caller: Caller,
+    /// Maximum bytes of text in a page of the answer; `None` if the answer is for code, which gets
+    /// all of it.
+    pub page_size: Option<usize>,
 }
 
 impl ToolRequest {
@@ -368,6 +383,7 @@ impl ToolSet {
             arguments,
             progress: ProgressReporter::default(),
             caller: caller.clone(),
+            page_size: None,
         };
         let answer = tool.call(call).await;
         if let Some(record) = &mut record {
@@ -416,7 +432,7 @@ impl ToolSet {
 }
 
 /// Returns the address of a tool.
-fn address(name: &str) -> ActorPath {
+pub(super) fn address(name: &str) -> ActorPath {
     ActorPath::from(format!("/mcp/tools/{name}").as_str())
 }
 

@@ -11,6 +11,7 @@ use strowger::{Actor, ActorRef, Context, Fault, FaultCode, MailboxSpec};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
+use super::answer_limit::AnswerLimit;
 use super::raise_limit_hint;
 use super::tool::{RegisteredTool, ToolOutput, ToolRequest, close};
 use crate::access::AuditGuard;
@@ -34,6 +35,7 @@ pub(super) struct ToolCall {
     tool: Arc<RegisteredTool>,
     call: Option<ToolRequest>,
     deadline: Duration,
+    limit: AnswerLimit,
     answer: Option<oneshot::Sender<ToolResult>>,
 }
 
@@ -42,12 +44,14 @@ impl ToolCallArgs {
         tool: Arc<RegisteredTool>,
         call: ToolRequest,
         deadline: Duration,
+        limit: AnswerLimit,
     ) -> (Self, oneshot::Receiver<ToolResult>) {
         let (answer, answered) = oneshot::channel();
         let call = ToolCall {
             tool,
             call: Some(call),
             deadline,
+            limit,
             answer: Some(answer),
         };
         (Self(Arc::new(Mutex::new(Some(call)))), answered)
@@ -71,10 +75,11 @@ impl Actor for ToolCall {
         cx: &mut Context<Self>,
     ) -> Result<(), AlreadyStarted> {
         if let (Some(call), Some(answer)) = (self.call.take(), self.answer.take()) {
-            let deadline = self.deadline;
+            let (deadline, caller) = (self.deadline, call.caller.clone());
             let done = timeout(deadline, self.tool.call(call)).await;
-            let done =
+            let mut done =
                 done.unwrap_or_else(|_| Err(deadline_fault(&self.tool.definition.name, deadline)));
+            self.limit.apply(&mut done, &caller);
             // The caller may not wait any more.
             let _ = answer.send(done);
         }

@@ -174,7 +174,11 @@ async fn agent_lists_and_calls_tools() {
         .iter()
         .filter_map(|tool| tool["name"].as_str())
         .collect();
-    assert_eq!(names, ["count", "double", "panic", "wait"]);
+    assert_eq!(
+        names,
+        ["continue_answer", "count", "double", "panic", "wait"]
+    );
+    let list = &list[1..];
     let double = &list[1];
     assert_eq!(double["annotations"]["readOnlyHint"], true);
     assert_eq!(double["inputSchema"], double["outputSchema"]);
@@ -201,7 +205,7 @@ async fn failures_are_readable_for_a_model() {
     let answer = agent.call(2, "halve", json!({})).await;
     let text = answer["error"]["message"].as_str().expect("an error");
     assert!(
-        text.contains("unknown tool \"halve\"; expected one of count, double"),
+        text.contains("unknown tool \"halve\"; expected one of continue_answer, count, double"),
         "{text}"
     );
     let answer = agent.call(3, "panic", json!({})).await;
@@ -453,4 +457,137 @@ async fn agents_end_with_the_system() {
     assert_eq!(endpoint.next_notice().await, "ended");
     let served = tokio::time::timeout(LIMIT, agent.served).await;
     served.expect("it ends in time").expect("it does not panic");
+}
+
+/// The texts of an answer.
+fn texts(answer: &Value) -> Vec<String> {
+    let blocks = answer["result"]["content"].as_array().expect("blocks");
+    let texts = blocks.iter().filter_map(|block| block["text"].as_str());
+    texts.map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn long_answer_continues_to_its_end() {
+    let long = |name: &'static str| Tool::new(name, "Is long.", json!({ "type": "object" }));
+    let tools = ToolSet::new("long", "1.0")
+        .register(
+            long("paged").with_paging("for the rest, pass it"),
+            |call| async move { Ok(ToolOutput::text(format!("{:?}", call.page_size))) },
+        )
+        .register(long("blocks"), |_| async {
+            let output = ToolOutput::text("begin");
+            let output = output
+                .with_text("\u{e9}".repeat(5000))
+                .with_text("x".repeat(3000));
+            Ok(output.with_text("end"))
+        })
+        .register(long("fails"), |_| async {
+            Err(Fault::new(FaultCode::Failed, "why ".repeat(2000)))
+        });
+    let system = ActorSystem::new("office").expect("inside a runtime");
+    let mut limits = McpLimits::default();
+    limits.answer = 4096;
+    let mcp = McpServer::open(&system, tools, limits).await;
+    let mcp = mcp.expect("it opens");
+    let mut agent = Agent::new(mcp.clone());
+    agent.send(&initialize("2025-06-18")).await;
+    agent.next().await;
+    let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    agent.send(&ready).await;
+    let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
+    agent.send(&list).await;
+    let list = agent.next().await.to_string();
+    let about = "Is long. Returns at most 4096 bytes of text; for the rest, pass it.";
+    assert_eq!(list.matches(about).count(), 1, "{list}");
+    let paged = agent.call(2, "paged", json!({})).await;
+    assert_eq!(texts(&paged), ["Some(3072)"]);
+
+    let mut id = 3;
+    for (tool, whole) in [
+        (
+            "blocks",
+            format!("begin{}{}", "\u{e9}".repeat(5000), "x".repeat(3000)),
+        ),
+        ("fails", format!("failed: {}", "why ".repeat(2000))),
+    ] {
+        let mut answer = agent.call(id, tool, json!({})).await;
+        assert_eq!(answer["result"]["isError"], tool == "fails");
+        if tool == "blocks" {
+            assert_eq!(texts(&answer).last().map(String::as_str), Some("end"));
+        }
+        let mut joined = String::new();
+        loop {
+            id += 1;
+            let page = texts(&answer);
+            assert!(
+                page.iter().map(String::len).sum::<usize>() <= 4096,
+                "{page:?}"
+            );
+            let mut arguments = None;
+            for text in &page {
+                let (text, note) = match text.find("call continue_answer with ") {
+                    Some(at) => (
+                        &text[..text[..at].rfind('(').expect("a note")],
+                        Some(&text[at..]),
+                    ),
+                    None => (text.as_str(), None),
+                };
+                let text = text.strip_suffix('\n').unwrap_or(text);
+                joined.push_str(if text == "end" { "" } else { text });
+                if let Some(note) = note {
+                    let number = |key: &str| {
+                        let digits = note.split_once(key)?.1;
+                        let end = digits.find(|letter: char| !letter.is_ascii_digit())?;
+                        digits[..end].parse::<u64>().ok()
+                    };
+                    arguments = Some(json!({
+                        "answer": number("answer="), "offset": number("offset="),
+                    }));
+                }
+            }
+            let Some(arguments) = arguments else { break };
+            // The same part may be requested again.
+            let again = agent
+                .call(1000 + id, "continue_answer", arguments.clone())
+                .await;
+            answer = agent.call(id, "continue_answer", arguments).await;
+            assert_eq!(again["result"], answer["result"]);
+        }
+        assert_eq!(joined, whole, "{tool}");
+    }
+    for answer in [0, 3] {
+        let none = agent
+            .call(90, "continue_answer", json!({ "answer": answer }))
+            .await;
+        let text = &texts(&none)[0];
+        assert!(
+            text.contains(&format!("no rest of an answer {answer} is kept")),
+            "{text}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn rest_of_an_answer_belongs_to_its_caller() {
+    let tool = Tool::new("long", "Is long.", json!({ "type": "object" }));
+    let tools = ToolSet::new("long", "1.0").register(tool, |_| async {
+        Ok(ToolOutput::text("x".repeat(100_000)))
+    });
+    let system = ActorSystem::new("office").expect("inside a runtime");
+    let mcp = McpServer::open(&system, tools, McpLimits::default()).await;
+    let mcp = mcp.expect("it opens");
+    let output = mcp.call("long", json!({})).await.expect("it answers");
+    let note = format!("{output:?}");
+    assert!(note.contains("call continue_answer with answer=1 for the rest"));
+    let rest = json!({ "answer": 1 });
+    mcp.call("continue_answer", rest.clone())
+        .await
+        .expect("it is the owner's");
+    let other = Caller::owner(&system, "elsewhere");
+    let none = ProgressReporter::default();
+    let refused = mcp.call_for(&other, "continue_answer", rest, none).await;
+    assert_eq!(
+        refused.map_err(|fault| fault.code),
+        Err(FaultCode::UnknownTarget)
+    );
 }

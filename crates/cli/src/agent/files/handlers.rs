@@ -5,15 +5,16 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use strowger::{Fault, FaultCode};
-use strowger_gateway::mcp::{ProgressReporter, ToolContent, ToolOutput};
+use strowger_gateway::mcp::{ProgressReporter, ToolContent, ToolOutput, ToolRequest};
 use strowger_tools::files::{
-    AppendRequest, CreateDirectoryRequest, DeleteRequest, EditRequest, ListOrder, ListRequest,
-    ReadLinesRequest, ReadMediaRequest, RenameRequest, SearchRequest, StatRequest, TextChange,
-    TreeRequest, WriteMode, WriteRequest, file_uri, shown_path,
+    AppendRequest, CreateDirectoryRequest, DeleteRequest, EditRequest, EntryKind, ListOrder,
+    ListRequest, ReadLinesRequest, ReadMediaRequest, RenameRequest, SearchRequest, SearchResults,
+    StatRequest, TextChange, TreeRequest, WriteMode, WriteRequest, file_uri, shown_path,
 };
 
 use super::format::{NameAndUri as _, describe_skipped, format_entry, format_line, format_name};
 
+use crate::agent::page::{TextPart, cut_tree, fitting, more_note, text_part};
 use crate::agent::roots::{RootPath, Roots};
 
 macro_rules! params {
@@ -27,17 +28,23 @@ macro_rules! params {
 }
 
 params! {
-    NoParams {}
+    OffsetParams { offset: Option<usize> }
     PathParams { path: String }
-    ReadTextParams { path: String, from: Option<u64>, head: Option<u64>, tail: Option<u64> }
+    ReadTextParams {
+        path: String, from: Option<u64>, head: Option<u64>, tail: Option<u64>, offset: Option<u64>
+    }
     ReadSeveralParams { paths: Vec<String> }
     ListParams { path: String, after: Option<String> }
-    ListSizesParams { path: String, after: Option<String>, sort_by: Option<ListOrder> }
+    ListSizesParams {
+        path: String, after: Option<String>, sort_by: Option<ListOrder>, offset: Option<usize>
+    }
     TreeParams { path: String, depth: Option<usize>, exclude_patterns: Option<Vec<String>> }
-    SearchNamesParams { path: String, pattern: String, exclude_patterns: Option<Vec<String>> }
+    SearchNamesParams {
+        path: String, pattern: String, exclude_patterns: Option<Vec<String>>, offset: Option<usize>
+    }
     SearchTextParams {
         path: String, pattern: String, names: Option<String>, most: Option<usize>,
-        exclude_patterns: Option<Vec<String>>
+        exclude_patterns: Option<Vec<String>>, offset: Option<usize>
     }
     ContentParams { path: String, content: String }
     EditParams { path: String, edits: Vec<Replacement>, dry_run: Option<bool> }
@@ -71,17 +78,40 @@ fn whole_file(below: &RootPath<'_>) -> ReadLinesRequest {
 pub(super) async fn read_text(
     roots: Roots,
     args: ReadTextParams,
-    _: ProgressReporter,
+    call: ToolRequest,
 ) -> Result<ToolOutput, Fault> {
     let below = roots.find(&args.path)?;
+    let offset = args.offset.unwrap_or_default();
     let lines = ReadLinesRequest {
         from: args.from,
         head: args.head,
         tail: args.tail,
+        offset,
         ..whole_file(&below)
     };
-    let text = read_lines(&below, &args.path, lines).await?;
-    Ok(ToolOutput::text(text.clone()).with_local_value(json!({ "content": text })))
+    let Some(page) = page_below(call.page_size, below.root.file) else {
+        let text = read_lines(&below, &args.path, lines).await?;
+        return Ok(ToolOutput::text(text.clone()).with_local_value(json!({ "content": text })));
+    };
+    let bytes = below.ask(with_length(lines, page)).await?;
+    let TextPart { text, next } = text_part(&bytes, &args.path, offset, page)?;
+    let answer = ToolOutput::text(text);
+    Ok(match next {
+        Some(next) => answer.with_text(more_note(next)),
+        None => answer,
+    })
+}
+
+/// Returns the size of a page, unless the limit of a file is smaller: then that decides, and a
+/// refusal names it.
+fn page_below(page: Option<usize>, file: u64) -> Option<usize> {
+    page.filter(|page| (*page as u64) < file)
+}
+
+/// Limits a request to a page and one byte, which tells if there is more.
+fn with_length(lines: ReadLinesRequest, page: usize) -> ReadLinesRequest {
+    let length = Some(page as u64 + 1);
+    ReadLinesRequest { length, ..lines }
 }
 
 pub(super) async fn read_media(
@@ -107,11 +137,15 @@ pub(super) async fn read_media(
 pub(super) async fn read_several(
     roots: Roots,
     args: ReadSeveralParams,
-    progress: ProgressReporter,
+    call: ToolRequest,
 ) -> Result<ToolOutput, Fault> {
-    let count = args.paths.len() as f64;
+    let progress = &call.progress;
     // Several files together may be no larger than one file may be.
     let most = roots.iter().map(|root| root.file).max().unwrap_or_default();
+    if let Some(page) = page_below(call.page_size, most) {
+        return Ok(read_page_of_several(&roots, &args.paths, progress, page).await);
+    }
+    let count = args.paths.len() as f64;
     let (mut left, mut files, mut texts) = (most, Vec::new(), Vec::new());
     for (at, path) in args.paths.iter().enumerate() {
         progress.report(at as f64, Some(count), path).await;
@@ -155,22 +189,82 @@ pub(super) async fn read_several(
     Ok(answer.with_local_value(json!({ "files": files })))
 }
 
+/// Maximum number of paths to name of files that were not read.
+const MAX_NAMED_UNREAD: usize = 10;
+
+/// Reads several files up to a page in all.
+async fn read_page_of_several(
+    roots: &Roots,
+    paths: &[String],
+    progress: &ProgressReporter,
+    page: usize,
+) -> ToolOutput {
+    let count = paths.len() as f64;
+    let (mut left, mut texts, mut unread) = (page, Vec::new(), Vec::new());
+    for (at, path) in paths.iter().enumerate() {
+        // The path and the line between two files count as well.
+        left = left.saturating_sub(path.len() + 8);
+        if left == 0 && at > 0 {
+            unread.push(path.as_str());
+            continue;
+        }
+        progress.report(at as f64, Some(count), path).await;
+        let text = match read_beginning(roots, path, left).await {
+            Ok((text, None)) => format!("{path}:\n{text}"),
+            Ok((text, Some(next))) => {
+                left = 0;
+                format!("{path}:\n{text}\n(more follows: call read_text_file with offset={next})")
+            }
+            Err(fault) => format!("{path}: {}", fault.message),
+        };
+        left = left.saturating_sub(text.len());
+        texts.push(text);
+    }
+    if !unread.is_empty() {
+        let named = unread.len().min(MAX_NAMED_UNREAD);
+        let more = match unread.len() - named {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let named = unread[..named].join(", ");
+        texts.push(format!(
+            "(not read, the answer is full: {named}{more}: call again with these)"
+        ));
+    }
+    let read = paths.len() - unread.len();
+    let summary = format!("{read} of {count} files were read");
+    progress.report(read as f64, Some(count), &summary).await;
+    ToolOutput::text(texts.join("\n---\n"))
+}
+
+/// Reads the beginning of a text file. Returns the offset of the rest too, if there is one.
+async fn read_beginning(
+    roots: &Roots,
+    path: &str,
+    page: usize,
+) -> Result<(String, Option<u64>), Fault> {
+    let below = roots.find(path)?;
+    let bytes = below.ask(with_length(whole_file(&below), page)).await?;
+    let part = text_part(&bytes, path, 0, page)?;
+    Ok((part.text.to_owned(), part.next))
+}
+
 pub(super) async fn list_plain(
     roots: Roots,
     args: ListParams,
-    _: ProgressReporter,
+    call: ToolRequest,
 ) -> Result<ToolOutput, Fault> {
     let list = ListRequest {
         after: args.after,
         ..ListRequest::default()
     };
-    list_page(&roots, &args.path, list).await
+    list_page(&roots, &args.path, list, 0, call.page_size).await
 }
 
 pub(super) async fn list_with_sizes(
     roots: Roots,
     args: ListSizesParams,
-    _: ProgressReporter,
+    call: ToolRequest,
 ) -> Result<ToolOutput, Fault> {
     let list = ListRequest {
         after: args.after,
@@ -178,19 +272,35 @@ pub(super) async fn list_with_sizes(
         order: args.sort_by.unwrap_or_default(),
         ..ListRequest::default()
     };
-    list_page(&roots, &args.path, list).await
+    let offset = args.offset.unwrap_or_default();
+    list_page(&roots, &args.path, list, offset, call.page_size).await
 }
 
-async fn list_page(roots: &Roots, path: &str, mut list: ListRequest) -> Result<ToolOutput, Fault> {
+async fn list_page(
+    roots: &Roots,
+    path: &str,
+    mut list: ListRequest,
+    offset: usize,
+    page: Option<usize>,
+) -> Result<ToolOutput, Fault> {
     let below = roots.find(path)?;
     list.path.clone_from(&below.path);
+    let by_size = list.order == ListOrder::Size;
     let listing = below.ask(list).await?;
-    let lines = listing.entries.iter().map(format_entry);
-    let mut text = lines.collect::<Vec<_>>().join("\n");
-    if listing.more {
-        text.push_str("\n(more)");
+    let lines = listing.entries.iter().skip(offset).map(format_entry);
+    let lines: Vec<String> = lines.collect();
+    let count = fitting(&lines, page);
+    let is_cut = count < lines.len();
+    let more = is_cut || listing.more;
+    let mut text = lines[..count].join("\n");
+    if by_size && is_cut {
+        text.push_str(&format!("\n{}", more_note(offset + count)));
+    } else if by_size && more {
+        text.push_str("\n(more: the order by size has one page; list by name for the rest)");
+    } else if more {
+        text.push_str("\n(more: for the rest, pass the last name as `after`)");
     }
-    let facts = json!({ "count": listing.entries.len(), "more": listing.more });
+    let facts = json!({ "count": count, "more": more });
     Ok(ToolOutput::text(text)
         .with_structured(facts)
         .with_local_value(json!(listing)))
@@ -199,7 +309,7 @@ async fn list_page(roots: &Roots, path: &str, mut list: ListRequest) -> Result<T
 pub(super) async fn directory_tree(
     roots: Roots,
     args: TreeParams,
-    _: ProgressReporter,
+    call: ToolRequest,
 ) -> Result<ToolOutput, Fault> {
     let below = roots.find(&args.path)?;
     let tree = TreeRequest {
@@ -207,46 +317,84 @@ pub(super) async fn directory_tree(
         depth: args.depth,
         exclude: args.exclude_patterns.unwrap_or_default(),
     };
-    let tree = below.ask(tree).await?;
+    let mut tree = json!(below.ask(tree).await?);
+    if cut_tree(&mut tree, call.page_size) {
+        let remedy = "request a directory whose `cut_by` is `answer`, exclude directories, or list \
+                      one in pages with list_directory";
+        let cut = json!({ "by": "answer", "limit": call.page_size, "remedy": remedy });
+        match tree.get_mut("cuts").and_then(Value::as_array_mut) {
+            Some(cuts) => cuts.push(cut),
+            None => tree["cuts"] = json!([cut]),
+        }
+    }
     Ok(ToolOutput::json(json!({ "tree": tree })))
 }
 
 pub(super) async fn search_names(
     roots: Roots,
     args: SearchNamesParams,
-    _: ProgressReporter,
+    call: ToolRequest,
 ) -> Result<ToolOutput, Fault> {
-    let is_glob = args.pattern.contains(['*', '?', '[', '{', '/']);
-    let names = match is_glob {
-        true => args.pattern,
-        false => format!("**/*{}*", args.pattern),
+    let find_names = |names: String| {
+        let exclude = args.exclude_patterns.clone().unwrap_or_default();
+        search(&roots, &args.path, |search| {
+            search.names = Some(names);
+            search.exclude = exclude;
+        })
     };
-    let change = |search: &mut SearchRequest| {
-        search.names = Some(names);
-        search.exclude = args.exclude_patterns.unwrap_or_default();
-    };
-    search(&roots, &args.path, change).await
+    let part = part_of_name(&args.pattern);
+    let is_either = part.is_some() && args.pattern.contains(BRACKETS);
+    let mut found = find_names(part.unwrap_or_else(|| args.pattern.clone())).await?;
+    // No name contains the pattern. It may be a glob, and need not be one.
+    if is_either
+        && found.matches.is_empty()
+        && let Ok(by_glob) = find_names(args.pattern.clone()).await
+    {
+        found = by_glob;
+    }
+    Ok(search_answer(found, args.offset, None, call.page_size))
+}
+
+/// Characters that are literal in a part of a name, but not in a glob.
+const BRACKETS: [char; 5] = ['[', ']', '{', '}', '\\'];
+
+/// Returns the glob for names that contain a pattern, unless the pattern can only be a glob itself.
+fn part_of_name(pattern: &str) -> Option<String> {
+    if pattern.contains(['*', '?', '/']) {
+        return None;
+    }
+    let mut literal = String::new();
+    for letter in pattern.chars() {
+        if BRACKETS.contains(&letter) {
+            literal.push('\\');
+        }
+        literal.push(letter);
+    }
+    Some(format!("**/*{literal}*"))
 }
 
 pub(super) async fn search_text(
     roots: Roots,
     args: SearchTextParams,
-    _: ProgressReporter,
+    call: ToolRequest,
 ) -> Result<ToolOutput, Fault> {
+    let offset = args.offset.unwrap_or_default();
+    let most = args.most.map(|most| most.saturating_add(offset));
     let change = |search: &mut SearchRequest| {
         search.names = args.names;
         search.text = Some(args.pattern);
-        search.max_matches = args.most;
+        search.max_matches = most;
         search.exclude = args.exclude_patterns.unwrap_or_default();
     };
-    search(&roots, &args.path, change).await
+    let found = search(&roots, &args.path, change).await?;
+    Ok(search_answer(found, args.offset, most, call.page_size))
 }
 
 async fn search(
     roots: &Roots,
     path: &str,
     change: impl FnOnce(&mut SearchRequest),
-) -> Result<ToolOutput, Fault> {
+) -> Result<SearchResults, Fault> {
     let below = roots.find(path)?;
     let mut search = SearchRequest {
         path: below.path.clone(),
@@ -260,26 +408,56 @@ async fn search(
     for skipped in &mut found.skipped.paths {
         skipped.path = roots.display_path(below.root, &skipped.path);
     }
+    Ok(found)
+}
+
+/// Builds the answer with the matches from an offset on. `most` is the number of matches that the
+/// caller wanted, those before the offset included.
+fn search_answer(
+    mut found: SearchResults,
+    offset: Option<usize>,
+    most: Option<usize>,
+    page: Option<usize>,
+) -> ToolOutput {
+    let offset = offset.unwrap_or_default();
+    found.matches.drain(..offset.min(found.matches.len()));
     let lines = found.matches.iter().map(|found| {
         let path = format_name(found.name_and_uri());
         match (found.line, &found.text) {
             (Some(number), Some(text)) => format!("{path}:{number}: {}", format_line(text)),
+            _ if found.kind == Some(EntryKind::Directory) => format!("{path}/"),
             _ => path,
         }
     });
-    let mut text = lines.collect::<Vec<_>>().join("\n");
+    let lines: Vec<String> = lines.collect();
+    let skipped = describe_skipped(&found.skipped).map(|what| format!("\n(not searched: {what})"));
+    let skipped = skipped.unwrap_or_default();
+    let page = page.map(|page| page.saturating_sub(skipped.len()).max(page / 2));
+    let count = fitting(&lines, page);
+    let next = offset + count;
+    if count < lines.len() {
+        (found.cut, found.limit) = (Some("answer".to_owned()), None);
+        found.remedy = Some(format!("call again with offset={next}"));
+    } else if found.cut.as_deref() == Some("matches") && most == Some(next) {
+        found.remedy = Some(format!("call again with offset={next}"));
+    }
+    found.matches.truncate(count);
+    let mut text = lines[..count].join("\n");
     if text.is_empty() {
-        "no matches".clone_into(&mut text);
+        let none = if offset == 0 {
+            "no matches"
+        } else {
+            "no more matches"
+        };
+        none.clone_into(&mut text);
     }
-    if let Some(what) = describe_skipped(&found.skipped) {
-        text.push_str(&format!("\n(not searched: {what})"));
-    }
+    text.push_str(&skipped);
     if let Some(cut) = &found.cut {
-        let limit = found.limit.unwrap_or_default();
+        let limit = found.limit.map(|limit| format!(" = {limit}"));
+        let limit = limit.unwrap_or_default();
         let remedy = found.remedy.as_deref().unwrap_or_default();
-        text.push_str(&format!("\n(stopped at limit `{cut}` = {limit}: {remedy})"));
+        text.push_str(&format!("\n(stopped at limit `{cut}`{limit}: {remedy})"));
     }
-    let count = found.matches.len();
     let whole = json!(found);
     // Paths and lines are in the text only.
     found.matches.clear();
@@ -290,9 +468,9 @@ async fn search(
         let skipped = facts.get_mut("skipped").and_then(Value::as_object_mut);
         skipped.map(|skipped| skipped.remove("paths"));
     }
-    Ok(ToolOutput::text(text)
+    ToolOutput::text(text)
         .with_structured(facts)
-        .with_local_value(whole))
+        .with_local_value(whole)
 }
 
 pub(super) async fn file_info(
@@ -308,8 +486,8 @@ pub(super) async fn file_info(
 
 pub(super) async fn allowed_directories(
     roots: Roots,
-    _: NoParams,
-    _: ProgressReporter,
+    args: OffsetParams,
+    call: ToolRequest,
 ) -> Result<ToolOutput, Fault> {
     let directories: Vec<Value> = roots
         .iter()
@@ -318,16 +496,19 @@ pub(super) async fn allowed_directories(
             json!({ "name": root.name, "path": path, "read_only": root.read_only })
         })
         .collect();
-    let lines = roots.iter().map(|root| {
+    let offset = args.offset.unwrap_or_default();
+    let lines = roots.iter().skip(offset).map(|root| {
         let read_only = if root.read_only { ", read-only" } else { "" };
         format!("{} ({}{read_only})", shown_path(&root.path), root.name)
     });
-    let text = format!(
-        "Allowed directories:\n{}",
-        lines.collect::<Vec<_>>().join("\n")
-    );
+    let lines: Vec<String> = lines.collect();
+    let count = fitting(&lines, call.page_size);
+    let mut text = format!("Allowed directories:\n{}", lines[..count].join("\n"));
+    if count < lines.len() {
+        text.push_str(&format!("\n{}", more_note(offset + count)));
+    }
     Ok(ToolOutput::text(text)
-        .with_structured(json!({ "count": directories.len() }))
+        .with_structured(json!({ "count": count }))
         .with_local_value(json!({ "directories": directories })))
 }
 

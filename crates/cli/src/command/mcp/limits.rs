@@ -15,7 +15,7 @@ const CODE_PREFIX: &str = "code.";
 
 /// Default limits of the endpoint beside a running node: the limits of the node itself apply, and
 /// none of these is tighter.
-const PROXY_DEFAULTS: (usize, Duration) = (1 << 16, Duration::from_secs(3600));
+const PROXY_DEFAULTS: (usize, Duration, usize) = (1 << 16, Duration::from_secs(3600), usize::MAX);
 
 /// The smallest value that the longest line may be set to.
 const MIN_LINE: usize = 4096;
@@ -30,7 +30,7 @@ pub(super) fn set(args: &[String], tools: Option<&mut ToolsSection>) -> CliResul
     let mut config = Config::default();
     let is_beside = tools.is_none();
     if is_beside {
-        (config.mcp.calls, config.mcp.deadline) = PROXY_DEFAULTS;
+        (config.mcp.calls, config.mcp.deadline, config.mcp.answer) = PROXY_DEFAULTS;
     }
     let mut none = ToolsSection::default();
     let tools = tools.unwrap_or(&mut none);
@@ -39,6 +39,8 @@ pub(super) fn set(args: &[String], tools: Option<&mut ToolsSection>) -> CliResul
         let (key, value) = limit.split_once('=').unwrap_or((limit, ""));
         let set = match key {
             "line" => set_line(&mut line, value),
+            // The node makes the pages.
+            "answer" if is_beside => Some(Err("is a limit of the node".to_owned())),
             _ => config.mcp.set_limit(key, value),
         };
         let set = set.or_else(|| set_tools(tools, key, value));
@@ -102,14 +104,14 @@ fn set_line(line: &mut usize, value: &str) -> LimitSet {
 /// Returns a hint for a limit that cannot be set.
 fn hint(key: &str, is_beside: bool) -> String {
     let name = key.strip_prefix(CODE_PREFIX);
-    if is_beside && !MCP_LIMITS.contains(&key) && key != "line" {
+    if is_beside && !matches!(key, "calls" | "deadline" | "line") {
         let text = "a running node uses the limits of its configuration; --limit applies to tools \
                     of --root, --code and --programs";
         return text.to_owned();
     }
     match name.unwrap_or(key) {
         "deadline" | "time" => format!("such as --limit {key}=500ms, {key}=1.5s or {key}=2m"),
-        "line" => "such as --limit line=64MiB".to_owned(),
+        "line" | "answer" => format!("such as --limit {key}=64MiB"),
         name if CODE_LIMITS.contains(&name) && key != name => {
             format!("such as --code --limit {key}=1MiB")
         }
@@ -151,11 +153,11 @@ mod tests {
 
     #[test]
     fn every_key_of_the_endpoint_is_set() {
-        let door = ["calls=3", "deadline=1.5s", "line=8192"];
+        let door = ["calls=3", "deadline=1.5s", "line=8192", "answer=5000"];
         let limits = set(&owned(&door), Some(&mut tools())).expect("they are limits");
         assert_eq!(limits.calls, 3);
         assert_eq!(limits.deadline, Duration::from_millis(1500));
-        assert_eq!(limits.line, 8192);
+        assert_eq!((limits.line, limits.answer), (8192, 5000));
         let usual = set(&[], Some(&mut tools())).expect("there are none");
         assert_eq!(usual, McpLimits::default());
     }
@@ -192,7 +194,7 @@ mod tests {
         for (limit, why, helps) in [
             (
                 "bytes=1",
-                "unknown limit \"bytes\"; they are calls, deadline and line;",
+                "unknown limit \"bytes\"; they are answer, calls, deadline and line;",
                 "KEY=VALUE",
             ),
             (
@@ -220,6 +222,7 @@ mod tests {
         // The same errors as for a configuration.
         for (limit, why) in [
             ("calls=0", "`mcp.calls` is 0; must be at least 1"),
+            ("answer=1", "`mcp.answer` is 1; must be at least 4096"),
             (
                 "deadline=10ms",
                 "`mcp.deadline` is 10ms; must be from 100ms to 60m",
@@ -235,10 +238,13 @@ mod tests {
     #[test]
     fn beside_a_node_only_endpoint_limits_apply_and_none_is_tighter() {
         let limits = set(&[], None).expect("there are none");
-        assert_eq!((limits.calls, limits.deadline), PROXY_DEFAULTS);
+        assert_eq!(
+            (limits.calls, limits.deadline, limits.answer),
+            PROXY_DEFAULTS
+        );
         let limits = set(&owned(&["calls=2", "deadline=2s"]), None).expect("they are limits");
         assert_eq!((limits.calls, limits.deadline), (2, Duration::from_secs(2)));
-        for limit in ["octets=1", "code.time=1s"] {
+        for limit in ["octets=1", "code.time=1s", "answer=1MiB"] {
             let failed = set(&owned(&[limit]), None).expect_err("it is none here");
             assert!(failed.to_string().contains("its configuration"), "{failed}");
         }

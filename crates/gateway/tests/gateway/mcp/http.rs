@@ -237,13 +237,15 @@ async fn requests_without_a_valid_token_are_refused() {
     assert!((400..500).contains(&broken.status), "{broken:?}");
 }
 
+const ALL_TOOLS: [&str; 5] = ["continue_answer", "count", "double", "panic", "wait"];
+
 #[tokio::test]
 async fn agent_calls_only_the_tools_its_token_allows() {
     let http = HttpEndpoint::open(|_, _| {}).await;
     let list = json!({ "jsonrpc": "2.0", "id": 9, "method": "tools/list" });
     for (token, tools, granted) in [
-        (TOKEN, &["count", "double", "panic", "wait"][..], true),
-        (OPERATOR, &["count", "double", "panic", "wait"], true),
+        (TOKEN, &ALL_TOOLS[..], true),
+        (OPERATOR, &ALL_TOOLS, true),
         (LIMITED, &["double"], true),
         (VIEWER, &[], false),
     ] {
