@@ -22,7 +22,7 @@ use strowger_pfcp::{Frame, IeType, Index, MessageView, Rejection, Seid};
 
 use crate::endpoint::OutgoingReport;
 use crate::policy::PolicyRequestKind;
-use crate::pool::AddressClaim;
+use crate::pool::{AddressClaim, ClaimConflict};
 use crate::seeded_bug::{Bug, seeded};
 use crate::shared::{Shared, add};
 use crate::store::{self, PendingWrite, RequestKey, SessionRecord, StoredPeer, StoredResponse};
@@ -157,7 +157,7 @@ impl Actor for SessionActor {
         if let Some(found) = &live {
             add(&shared.counters.restored);
             // A panic may have left claims of an unfinished request; the stored rules replace them.
-            let _ = shared.pool.replace(seid, claims(&found.rules));
+            let _ = shared.pool.replace(seid, claims(found));
             // The endpoint may have ended the session in the meantime and released its addresses
             // before the claim above. Then they have to be released again.
             if shared.ended.lock().contains(&seid) || shared.store.session(seid).is_none() {
@@ -292,12 +292,13 @@ impl SessionActor {
             before: None,
         };
         let (rules, _) = self.decided(rules, context).await?;
-        self.claim_addresses(&rules)?;
+        let kept = self.claim_addresses(&rules)?;
         let record = SessionRecord {
             seid: self.seid,
             peer_seid: peer_seid.unwrap_or_default(),
             owner: Arc::clone(owner),
             rules,
+            kept,
         };
         Ok((record, created))
     }
@@ -340,7 +341,7 @@ impl SessionActor {
             Err(refusal) => {
                 // The session held these claims before the request, so no other session can hold
                 // them now.
-                let claims = claims(&live.rules);
+                let claims = claims(&live);
                 let _ = self.shared.pool.replace(self.seid, claims);
                 self.refuse(frame, Some(live.peer_seid), &refusal)
             }
@@ -364,12 +365,13 @@ impl SessionActor {
             before: Some(&live.rules),
         };
         let (rules, by_policy) = self.decided(rules, context).await?;
-        self.claim_addresses(&rules)?;
+        let kept = self.claim_addresses(&rules)?;
         let record = SessionRecord {
             seid: self.seid,
             peer_seid: peer_seid(frame).unwrap_or(live.peer_seid),
             owner: Arc::clone(&live.owner),
             rules,
+            kept,
         };
         Ok((record, created, by_policy))
     }
@@ -441,8 +443,9 @@ impl SessionActor {
         }
     }
 
-    /// Claims the addresses of the rules, and checks the size of the rules.
-    fn claim_addresses(&self, rules: &RuleSet) -> Result<(), Refusal> {
+    /// Claims the addresses of the rules, and checks the size of the rules. Returns the addresses
+    /// that the session keeps besides.
+    fn claim_addresses(&self, rules: &RuleSet) -> Result<Box<[AddressClaim]>, Refusal> {
         let limits = &self.shared.config.limits;
         if rules.bytes().len() > limits.session_bytes
             || rules.rules(RuleKind::Urr).count() > limits.urrs
@@ -457,25 +460,28 @@ impl SessionActor {
                 return Err(refusal.at(IeType::UE_IP_ADDRESS).rule(rule));
             }
         }
-        let claims = claims(rules);
-        self.shared.pool.replace(self.seid, claims).map_err(|taken| {
-            tracing::debug!(session = %self.seid, ?taken, "an address belongs to another session");
-            let (rule, ie) = match taken.claim {
-                AddressClaim::Teid { teid, address } => {
-                    (rules.rule_at(teid, address), IeType::F_TEID)
-                }
-                AddressClaim::Ue(address) => (
-                    rules.rule_of_ue(|ue| ue.ipv4 == Some(address)),
-                    IeType::UE_IP_ADDRESS,
-                ),
-                AddressClaim::Prefix(prefix) => (
-                    rules.rule_of_ue(|ue| answer::prefix_of(ue) == Some(prefix)),
-                    IeType::UE_IP_ADDRESS,
-                ),
-            };
-            let refusal = Refusal::new(Cause::RULE_FAILURE).at(ie);
-            rule.into_iter().fold(refusal, Refusal::rule)
-        })
+        let pool = &self.shared.pool;
+        let kept = answer::kept(pool.pool_addresses(self.seid), rules);
+        let mut claims = answer::claims_of_rules(rules);
+        claims.extend(&kept);
+        match pool.replace(self.seid, claims) {
+            Ok(()) => Ok(kept),
+            Err(taken) => Err(self.refuse_claim(rules, taken)),
+        }
+    }
+
+    fn refuse_claim(&self, rules: &RuleSet, taken: ClaimConflict) -> Refusal {
+        tracing::debug!(session = %self.seid, ?taken, "an address belongs to another session");
+        let (rule, ie) = match taken.claim {
+            AddressClaim::Teid { teid, address } => (rules.rule_at(teid, address), IeType::F_TEID),
+            claim => {
+                let mut all = rules.ue_destinations().into_iter();
+                let own = all.find(|ue| answer::claims_of_ue(ue).any(|one| one == claim));
+                (own.map(|ue| ue.rule), IeType::UE_IP_ADDRESS)
+            }
+        };
+        let refusal = Refusal::new(Cause::RULE_FAILURE).at(ie);
+        rule.into_iter().fold(refusal, Refusal::rule)
     }
 
     /// Writes the session and the response, then adopts the session.

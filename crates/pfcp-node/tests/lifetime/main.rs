@@ -5,6 +5,7 @@
 
 mod claims;
 mod peer;
+mod pools;
 mod release;
 mod report_lifetime;
 mod restart;
