@@ -22,7 +22,7 @@ use serde::Deserialize;
 use strowger_pfcp::Release;
 use strowger_pfcp::endpoint::Network;
 
-pub use peer::PeerConfig;
+pub use peer::{PeerConfig, ReportPort};
 pub use policy::{OnFailure, PolicyConfig, PolicyKind};
 pub use pools::{InstancePool, Pools};
 pub use store::{Durability, StoreConfig};

@@ -68,7 +68,7 @@ pub use client::{
 };
 pub use config::{
     ConfigError, DataPathConfig, DataPathKind, Durability, InstancePool, Limits, NodeConfig,
-    OnFailure, PeerConfig, PolicyConfig, PolicyKind, Pools, StoreConfig, Timers,
+    OnFailure, PeerConfig, PolicyConfig, PolicyKind, Pools, ReportPort, StoreConfig, Timers,
 };
 pub use data_path::{DataPath, NoTraffic, SimulatedTraffic, TimeSpan, TrafficModel};
 pub use journal::{AuditReport, JournalAudit, JournalError, NodeSession};

@@ -9,6 +9,7 @@ mod free;
 mod instance;
 mod ue;
 
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use parking_lot::Mutex;
@@ -18,7 +19,7 @@ use strowger_pfcp::Seid;
 use crate::config::Pools;
 use claims::{ClaimIndex, SessionClaims};
 use free::FreeRanges;
-pub(crate) use instance::InstanceKey;
+pub(crate) use instance::{InstanceKey, instance_name};
 use ue::UePool;
 
 /// An address that at most one session can hold.
@@ -36,6 +37,19 @@ pub(crate) enum AddressClaim {
         instance: InstanceKey,
         prefix: Ipv6Prefix,
     },
+}
+
+impl fmt::Display for AddressClaim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Teid { teid, address } => write!(f, "TEID {teid:#x} at {address}"),
+            Self::Ue { address, .. } => address.fmt(f),
+            Self::Prefix { prefix, .. } => {
+                let (first, length) = prefix.parts();
+                write!(f, "{first}/{length}")
+            }
+        }
+    }
 }
 
 /// An IPv6 prefix. The bits after it are 0.

@@ -6,11 +6,13 @@
 
 mod allocator;
 mod answer;
+mod claim;
 mod decide;
 mod meter;
 
 use std::borrow::Cow;
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -22,13 +24,14 @@ use strowger_pfcp::{Frame, IeType, Index, MessageView, Rejection, Seid};
 
 use crate::endpoint::OutgoingReport;
 use crate::policy::PolicyRequestKind;
-use crate::pool::{AddressClaim, ClaimConflict};
+use crate::pool::AddressClaim;
 use crate::seeded_bug::{Bug, seeded};
 use crate::shared::{Shared, add};
 use crate::store::{self, PendingWrite, RequestKey, SessionRecord, StoredPeer, StoredResponse};
 use crate::topics::SessionEventKind;
 
 pub(crate) use answer::{claims, peer_seid, refusal_message, rule_ids};
+pub(crate) use claim::{ClaimKind, report_address};
 pub(crate) use meter::SharedMeter;
 
 use meter::{MeterOrigin, SessionMeter};
@@ -67,6 +70,8 @@ pub(crate) struct SessionResponse {
     pub(crate) outcome: RequestOutcome,
     /// Session reports that a deletion response announces and that follow it.
     pub(crate) more: Box<[OutgoingReport]>,
+    /// The address that they are sent to.
+    pub(crate) report_address: Option<SocketAddr>,
 }
 
 impl SessionResponse {
@@ -76,6 +81,7 @@ impl SessionResponse {
             bytes,
             outcome,
             more,
+            report_address: None,
         }
     }
 }
@@ -84,7 +90,7 @@ impl SessionResponse {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestOutcome {
     Established,
-    /// `renamed` is set if the peer has assigned a new SEID to the session.
+    /// `renamed` is set if the peer has assigned a new F-SEID to the session.
     Modified {
         renamed: bool,
     },
@@ -256,7 +262,7 @@ impl SessionActor {
         owner: (&Arc<StoredPeer>, usize),
     ) -> SessionResponse {
         let peer_seid = peer_seid(frame);
-        let committed = match self.accept(frame, owner, peer_seid).await {
+        let committed = match self.accept(frame, owner, peer_seid, now).await {
             Ok((record, created)) => {
                 let bytes = answer::established(frame, &self.shared, &record, &created);
                 self.commit(record, key, bytes.into()).await
@@ -280,6 +286,7 @@ impl SessionActor {
         frame: &Frame<'_>,
         (owner, count): (&Arc<StoredPeer>, usize),
         peer_seid: Option<Seid>,
+        now: Instant,
     ) -> Result<(SessionRecord, Vec<u8>), Refusal> {
         self.check_interface(frame, owner)?;
         check_peer_seid(peer_seid)?;
@@ -292,14 +299,16 @@ impl SessionActor {
             before: None,
         };
         let (rules, _) = self.decided(rules, context).await?;
-        let kept = self.claim_addresses(&rules)?;
+        let kept = self.claim_addresses(&rules, owner, now)?;
         let record = SessionRecord {
             seid: self.seid,
             peer_seid: peer_seid.unwrap_or_default(),
             owner: Arc::clone(owner),
             rules,
             kept,
+            moved: false,
         };
+        self.check_report_host(&record, now);
         Ok((record, created))
     }
 
@@ -313,7 +322,7 @@ impl SessionActor {
             return self.refuse(frame, None, &Refusal::new(Cause::SESSION_CONTEXT_NOT_FOUND));
         };
         let mut metered = None;
-        let committed = match self.change(frame, &live).await {
+        let committed = match self.change(frame, &live, now).await {
             Ok((record, mut created, by_policy)) => {
                 let by_policy = by_policy.as_deref().and_then(|by| Frame::decode(by).ok());
                 let requests: Vec<&Frame<'_>> = [frame].into_iter().chain(&by_policy).collect();
@@ -329,8 +338,11 @@ impl SessionActor {
         match committed {
             Ok(bytes) => {
                 self.commit_meter_change(now, metered);
-                let new = self.live.as_ref().map(|record| record.peer_seid);
-                let renamed = new != Some(live.peer_seid);
+                // An address of the F-SEID is part of the name: a report on its way is sent again.
+                let name = |record: &Arc<SessionRecord>| {
+                    (record.peer_seid, report_address(record, &self.shared))
+                };
+                let renamed = self.live.as_ref().map(name) != Some(name(&live));
                 if renamed {
                     self.on_peer_seid_changed(now);
                 }
@@ -353,6 +365,7 @@ impl SessionActor {
         &self,
         frame: &Frame<'_>,
         live: &SessionRecord,
+        now: Instant,
     ) -> Result<(SessionRecord, Vec<u8>, Option<Vec<u8>>), Refusal> {
         self.check_interface(frame, &live.owner)?;
         check_peer_seid(peer_seid(frame))?;
@@ -365,14 +378,18 @@ impl SessionActor {
             before: Some(&live.rules),
         };
         let (rules, by_policy) = self.decided(rules, context).await?;
-        let kept = self.claim_addresses(&rules)?;
+        let kept = self.claim_addresses(&rules, &live.owner, now)?;
         let record = SessionRecord {
             seid: self.seid,
             peer_seid: peer_seid(frame).unwrap_or(live.peer_seid),
             owner: Arc::clone(&live.owner),
             rules,
             kept,
+            moved: live.moved && peer_seid(frame).is_none(),
         };
+        if peer_seid(frame).is_some() {
+            self.check_report_host(&record, now);
+        }
         Ok((record, created, by_policy))
     }
 
@@ -426,6 +443,7 @@ impl SessionActor {
             bytes,
             outcome: RequestOutcome::Deleted,
             more,
+            report_address: Some(report_address(&live, &self.shared)),
         }
     }
 
@@ -445,7 +463,12 @@ impl SessionActor {
 
     /// Claims the addresses of the rules, and checks the size of the rules. Returns the addresses
     /// that the session keeps besides.
-    fn claim_addresses(&self, rules: &RuleSet) -> Result<Box<[AddressClaim]>, Refusal> {
+    fn claim_addresses(
+        &self,
+        rules: &RuleSet,
+        owner: &StoredPeer,
+        now: Instant,
+    ) -> Result<Box<[AddressClaim]>, Refusal> {
         let limits = &self.shared.config.limits;
         if rules.bytes().len() > limits.session_bytes
             || rules.rules(RuleKind::Urr).count() > limits.urrs
@@ -466,22 +489,8 @@ impl SessionActor {
         claims.extend(&kept);
         match pool.replace(self.seid, claims) {
             Ok(()) => Ok(kept),
-            Err(taken) => Err(self.refuse_claim(rules, taken)),
+            Err(taken) => Err(self.refuse_claim(rules, taken, owner, now)),
         }
-    }
-
-    fn refuse_claim(&self, rules: &RuleSet, taken: ClaimConflict) -> Refusal {
-        tracing::debug!(session = %self.seid, ?taken, "an address belongs to another session");
-        let (rule, ie) = match taken.claim {
-            AddressClaim::Teid { teid, address } => (rules.rule_at(teid, address), IeType::F_TEID),
-            claim => {
-                let mut all = rules.ue_destinations().into_iter();
-                let own = all.find(|ue| answer::claims_of_ue(ue).any(|one| one == claim));
-                (own.map(|ue| ue.rule), IeType::UE_IP_ADDRESS)
-            }
-        };
-        let refusal = Refusal::new(Cause::RULE_FAILURE).at(ie);
-        rule.into_iter().fold(refusal, Refusal::rule)
     }
 
     /// Writes the session and the response, then adopts the session.

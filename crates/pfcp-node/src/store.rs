@@ -60,6 +60,9 @@ pub(crate) struct SessionRecord {
     /// The UE addresses from the node's pools that no rule has as a destination, and that the
     /// session keeps because another rule names them.
     pub(crate) kept: Box<[AddressClaim]>,
+    /// Set if the session has moved to another association since its peer last sent a CP F-SEID,
+    /// whose address is that of the previous owner.
+    pub(crate) moved: bool,
 }
 
 /// The packet flow descriptions of an application.

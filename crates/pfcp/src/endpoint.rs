@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use rustc_hash::FxHashMap;
 
 pub use answer::{BodyBuilder, answer_header, message};
-pub use discard::DiscardReason;
+pub use discard::{DiscardReason, DiscardReportLimiter};
 pub use event::Event;
 pub use limit::PeerLimits;
 pub use network::{Network, NetworkError};
@@ -39,7 +39,7 @@ use crate::transaction::{
 };
 use crate::validate::encode_for_older;
 use crate::wire::{Frame, Header, Seid, Sequence};
-use discard::{DiscardCounters, DiscardReportLimiter};
+use discard::DiscardCounters;
 use limit::Limiter;
 
 /// The role of a node: its side of the interface.
@@ -245,9 +245,11 @@ impl Endpoint {
         self.answers.expire(now);
         while let Some(due) = self.requests.poll_due(now) {
             match due {
-                TimerAction::Retransmit { peer, bytes, .. } => {
+                TimerAction::Retransmit {
+                    peer, about, bytes, ..
+                } => {
                     self.stats.retransmitted += 1;
-                    self.send(peer, bytes);
+                    self.send((peer, about), bytes);
                 }
                 TimerAction::Failed { request, peer } => self.failed(now, request, peer),
             }
@@ -275,8 +277,11 @@ impl Endpoint {
     }
 
     /// Queues a request of ours.
-    fn send(&mut self, peer: SocketAddr, bytes: Arc<[u8]>) {
-        let association = self.associations.from_address(peer);
+    fn send(&mut self, (peer, about): (SocketAddr, Option<AssociationId>), bytes: Arc<[u8]>) {
+        let association = about.and_then(|id| self.associations.get(id));
+        // A local address of one family reaches no peer of the other.
+        let association = association.filter(|one| one.address.is_ipv4() == peer.is_ipv4());
+        let association = association.or_else(|| self.associations.from_address(peer));
         let local = association.and_then(|association| association.local);
         self.transmits.push_back(Transmit { peer, local, bytes });
     }
@@ -380,7 +385,7 @@ impl Endpoint {
         let request = self
             .requests
             .sent(now, (peer, sequence), about, answer, waiting);
-        self.send(peer, bytes);
+        self.send((peer, about), bytes);
         Ok(request)
     }
 

@@ -100,6 +100,12 @@ fn invalid_value_error_states_reason() {
         ("[[pools]]\nue = [\"10.0.0.0/33\"]", "is not a network"),
         ("[[pools]]\nteid = 7", "unknown field"),
         ("[pools]\nteid = 7", "unknown field"),
+        (
+            "[peer]\nreport_port = 0",
+            "a port from 1 to 65535, or \"source\"",
+        ),
+        ("[peer]\nreport_port = 65536", "a port from 1 to 65535"),
+        ("[peer]\nreport_port = \"any\"", "or \"source\""),
         ("[timers]\nt1 = \"3 s\"", "such as \"500ms\""),
         (
             "[timers]\nt1 = \"99999999999999999999s\"",

@@ -22,7 +22,7 @@ impl InstanceKey {
 /// Returns the name in the value of a Network Instance: text, or labels like those of an APN/DNN,
 /// which are joined by dots. Letter case does not matter in the name of a data network (TS 23.003
 /// §9.1).
-fn instance_name(value: &[u8]) -> Vec<u8> {
+pub(crate) fn instance_name(value: &[u8]) -> Vec<u8> {
     let mut name = labels(value).map_or_else(|| value.to_vec(), |labels| labels.join(&b'.'));
     name.make_ascii_lowercase();
     name

@@ -136,7 +136,7 @@ impl Record {
         let mut out = Encoder(Vec::with_capacity(512));
         out.bytes(&MAGIC);
         let kind = match self {
-            Self::Session(record) if record.kept.is_empty() => 1,
+            Self::Session(record) if record.kept.is_empty() && !record.moved => 1,
             Self::Session(_) => 7,
             Self::Association(_) => 2,
             Self::Answer { answer, .. } => match answer.recovery {
@@ -155,6 +155,7 @@ impl Record {
                 out.u64(record.peer_seid.0);
                 out.owner(&record.owner);
                 if kind == 7 {
+                    out.u8(record.moved.into());
                     out.claims(&record.kept);
                 }
                 out.bytes(record.rules.bytes());
@@ -218,6 +219,7 @@ impl Record {
                 seid: Seid(input.u64()?),
                 peer_seid: Seid(input.u64()?),
                 owner: Arc::new(input.owner()?),
+                moved: kind == 7 && input.u8()? != 0,
                 kept: match kind {
                     1 => Box::default(),
                     _ => input.claims()?,

@@ -62,6 +62,7 @@ fn session(number: u64, version: u32) -> Arc<SessionRecord> {
         owner: owner(),
         rules: change.rules,
         kept: kept_by(number),
+        moved: number % 2 == 1,
     })
 }
 

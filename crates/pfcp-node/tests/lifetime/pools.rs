@@ -294,3 +294,24 @@ async fn pool_address_is_kept_while_a_rule_names_it() {
     assert_eq!(peer.detect(3, [downlink("internet", to)]).await, YES);
     bench.end().await;
 }
+
+#[tokio::test]
+async fn refused_addresses_are_counted() {
+    let bench = Bench::new().await;
+    let mut peer = bench.peer(2).await;
+    peer.set_up(1).await;
+    for (seid, (teid, last)) in (1..).zip([(7, 1), (7, 2), (8, 1)]) {
+        let (from, to) = (
+            UeIpAddress::source(ue(last)),
+            UeIpAddress::destination(ue(last)),
+        );
+        let tunnel = FTeid::new(teid, ue(200));
+        let pdis = [uplink("", from).local_f_teid(tunnel), downlink("", to)];
+        peer.detect(seid, pdis).await;
+    }
+    let refused = bench.node.stats().claims_refused;
+    for wanted in [("f_teid", 1), ("ue_address", 1), ("report_address", 0)] {
+        assert!(refused.contains(&wanted), "{refused:?}");
+    }
+    bench.end().await;
+}
