@@ -141,6 +141,8 @@ pub(crate) struct NodeCounters {
     pub(crate) stamps_ignored: AtomicU64,
     /// Number of association setups that were refused.
     pub(crate) setups_refused: AtomicU64,
+    /// Number of requests that were refused because their Node ID belongs to another peer.
+    pub(crate) node_ids_refused: AtomicU64,
     /// Gauges: requests in progress, requests in progress at a session, and cached responses.
     pub(crate) working: AtomicU64,
     pub(crate) pending: AtomicU64,
@@ -191,7 +193,9 @@ impl NodeCounters {
     /// Returns the number of refused claims of each kind.
     pub(crate) fn claims_refused(&self) -> Vec<(&'static str, u64)> {
         let count = |kind: ClaimKind| (kind.name(), get(&self.claims_refused[kind as usize]));
-        ClaimKind::ALL.into_iter().map(count).collect()
+        let node_ids = [("node_id", get(&self.node_ids_refused))];
+        let others = ClaimKind::ALL.into_iter().map(count);
+        node_ids.into_iter().chain(others).collect()
     }
 
     /// Returns the number of discards of each kind.
@@ -215,6 +219,7 @@ impl NodeCounters {
             (&self.restarts_denied, stats.restarts_denied),
             (&self.stamps_ignored, stats.stamps_ignored),
             (&self.setups_refused, stats.setups_refused),
+            (&self.node_ids_refused, stats.claims_refused),
         ];
         for (counter, count) in rows.into_iter().chain(self.discards.iter().zip(discards)) {
             if count > 0 {

@@ -127,7 +127,8 @@ fn write(stats: &NodeStats, page: &mut MetricsPage) {
     for (deviation, count) in &stats.deviations {
         deviations.sample(&[("deviation", deviation.name())], *count as f64);
     }
-    let help = "Claims refused: addresses of other sessions, and report addresses not allowed.";
+    let help =
+        "Claims refused: Node IDs and addresses of others, and report addresses not allowed.";
     let mut claims = page.family(
         "strowger_n4_claims_refused_total",
         MetricKind::Counter,
