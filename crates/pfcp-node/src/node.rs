@@ -355,7 +355,8 @@ pub struct NodeStats {
     /// to the sender or for lack of resources.
     pub setups_refused: u64,
     /// Number of claims that were refused, by the name of what was claimed: `node_id`, `f_teid` and
-    /// `ue_address`, which belong to other peers or sessions, and `report_address`, which is not allowed.
+    /// `ue_address`, which belong to other peers or sessions, and `report_address`, which is not
+    /// allowed.
     pub claims_refused: Vec<(&'static str, u64)>,
     /// Number of tolerated deviations of peers from the specification, by kind.
     pub deviations: Vec<(Deviation, u64)>,

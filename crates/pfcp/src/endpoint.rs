@@ -168,7 +168,8 @@ pub struct EndpointStats {
     /// Number of setups refused because the Node ID does not belong to the sender, or for lack of
     /// resources.
     pub setups_refused: u64,
-    /// Number of requests, setups among them, refused because their Node ID belongs to another peer.
+    /// Number of requests, setups among them, refused because their Node ID belongs to another
+    /// peer.
     pub claims_refused: u64,
     /// Number of our requests that wait for an answer now.
     pub waiting: usize,

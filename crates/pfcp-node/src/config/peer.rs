@@ -47,8 +47,8 @@ pub struct PeerConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReportPort {
-    /// This port. TS 29.244 §4.2.2 has requests sent to 8805, from whichever port the peer sends its
-    /// own.
+    /// This port. TS 29.244 §4.2.2 has requests sent to 8805, from whichever port the peer sends
+    /// its own.
     Number(NonZeroU16),
     /// The port that the peer set up its association from, if the report goes to that host, or else
     /// 8805. A deviation for peers that share a host, of which only one can have port 8805.

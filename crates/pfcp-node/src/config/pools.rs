@@ -10,8 +10,8 @@ use strowger_pfcp::endpoint::Network;
 use super::networks;
 use crate::pool::InstanceKey;
 
-/// The pools of addresses and TEIDs. In a configuration a table, or a list with the pools of network
-/// instances:
+/// The pools of addresses and TEIDs. In a configuration a table, or a list with the pools of
+/// network instances:
 ///
 /// ```
 /// use strowger_pfcp_node::NodeConfig;
@@ -100,7 +100,7 @@ impl<'de> Visitor<'de> for PoolsVisitor {
 
     fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Pools, A::Error> {
         let tables = Vec::<PoolTable>::deserialize(SeqAccessDeserializer::new(list))?;
-        // Who lists pools names each network: other instances have none unless one is listed.
+        // A list is complete: instances that no entry covers get no addresses.
         let mut pools = Pools {
             ue: Vec::new(),
             ..Pools::default()

@@ -1,5 +1,5 @@
-//! Claims of peers that are refused, each with a counter and a line in the log; and the address that
-//! a peer claims for the reports of a session.
+//! Claims of peers that are refused, each with a counter and a line in the log; and the address
+//! that a peer claims for the reports of a session.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;

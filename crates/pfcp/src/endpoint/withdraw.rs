@@ -50,8 +50,8 @@ impl Endpoint {
     }
 
     /// Sends a request about an association, like [`Endpoint::request_about`], to another address
-    /// of its peer. A CP function tells in its F-SEID where it expects the requests about a session,
-    /// TS 29.244 §4.3.2.
+    /// of its peer. A CP function tells in its F-SEID where it expects the requests about a
+    /// session, TS 29.244 §4.3.2.
     ///
     /// # Errors
     /// Returns the errors of [`Endpoint::request_about`].
