@@ -42,7 +42,9 @@ use message::{Associate, ClientMsg, Establish, Exchange, Release};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ClientConfig {
-    /// The UDP address to send from. Port 0 lets the system choose.
+    /// The UDP address to send from. Port 0 lets the system choose. User plane nodes send session
+    /// reports to port 8805 (TS 29.244 §4.2.2), so on another port the client gets them only from
+    /// nodes whose configuration says so, such as [`ReportPort::Source`](crate::ReportPort).
     pub listen: SocketAddr,
     /// The Node ID: an IP address or a domain name. Defaults to the listen address.
     pub node_id: Option<String>,

@@ -8,6 +8,7 @@ mod named;
 mod networks;
 mod peer;
 mod policy;
+mod pools;
 mod release;
 mod restart;
 mod store;
@@ -21,8 +22,9 @@ use serde::Deserialize;
 use strowger_pfcp::Release;
 use strowger_pfcp::endpoint::Network;
 
-pub use peer::PeerConfig;
+pub use peer::{PeerConfig, ReportPort};
 pub use policy::{OnFailure, PolicyConfig, PolicyKind};
+pub use pools::{InstancePool, Pools};
 pub use store::{Durability, StoreConfig};
 pub use traffic::{DataPathConfig, DataPathKind};
 
@@ -124,23 +126,6 @@ pub struct Timers {
     /// The silence of a peer after which a heartbeat is sent; zero disables heartbeats.
     #[serde(deserialize_with = "strowger::deserialize_duration")]
     pub heartbeat: Duration,
-}
-
-/// The pools of addresses and TEIDs.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-#[non_exhaustive]
-pub struct Pools {
-    /// The networks from which UE IP addresses are allocated when a peer asks for one.
-    #[serde(deserialize_with = "networks::deserialize")]
-    pub ue: Vec<Network>,
-    /// The first TEID to allocate.
-    pub teid_first: u32,
-    /// The last TEID to allocate.
-    pub teid_last: u32,
-    /// The user plane addresses that are sent with an allocated TEID. Defaults to the first listen
-    /// address of the right family.
-    pub gtpu: Vec<IpAddr>,
 }
 
 /// The error returned when a configuration cannot be used.
@@ -422,17 +407,6 @@ impl Default for Timers {
             t1: Duration::from_secs(3),
             n1: 3,
             heartbeat: Duration::from_secs(60),
-        }
-    }
-}
-
-impl Default for Pools {
-    fn default() -> Self {
-        Self {
-            ue: networks::known(["10.45.0.0/16", "2001:db8:cafe::/48"]),
-            teid_first: 1,
-            teid_last: u32::MAX,
-            gtpu: Vec::new(),
         }
     }
 }

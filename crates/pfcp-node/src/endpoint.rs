@@ -373,6 +373,18 @@ impl Endpoint {
             } => {
                 tracing::warn!(%peer, %node, count, reason, "association setup refused");
             }
+            Event::ClaimRefused {
+                peer,
+                node,
+                owner,
+                count,
+            } => tracing::warn!(
+                %peer,
+                %node,
+                %owner,
+                count,
+                "request refused with cause 72: its Node ID belongs to another peer"
+            ),
             Event::RestartDenied { association, claim } => self.restart_denied(association, claim),
             Event::StampIgnored { association, stamp } => self.stamp_ignored(association, stamp),
             Event::AssociationReleased { association } => self.association_released(&association),
@@ -435,6 +447,7 @@ impl Endpoint {
         increase.restarts = stats.restarts - before.restarts;
         increase.restarts_denied = stats.restarts_denied - before.restarts_denied;
         increase.stamps_ignored = stats.stamps_ignored - before.stamps_ignored;
+        increase.claims_refused = stats.claims_refused - before.claims_refused;
         increase.setups_refused = stats.setups_refused - before.setups_refused;
         let mut grown = discards;
         grown

@@ -67,8 +67,8 @@ pub use client::{
     SessionReport, SessionRules,
 };
 pub use config::{
-    ConfigError, DataPathConfig, DataPathKind, Durability, Limits, NodeConfig, OnFailure,
-    PeerConfig, PolicyConfig, PolicyKind, Pools, StoreConfig, Timers,
+    ConfigError, DataPathConfig, DataPathKind, Durability, InstancePool, Limits, NodeConfig,
+    OnFailure, PeerConfig, PolicyConfig, PolicyKind, Pools, ReportPort, StoreConfig, Timers,
 };
 pub use data_path::{DataPath, NoTraffic, SimulatedTraffic, TimeSpan, TrafficModel};
 pub use journal::{AuditReport, JournalAudit, JournalError, NodeSession};

@@ -191,6 +191,7 @@ impl Node {
             meters: Mutex::default(),
             policy: host_parts.policy_client(&config),
             topics: NodeTopics::open(system)?,
+            claim_log: Mutex::default(),
             ended: Mutex::default(),
             config,
             name,
@@ -353,6 +354,10 @@ pub struct NodeStats {
     /// Number of association setups that were refused, either because the Node ID does not belong
     /// to the sender or for lack of resources.
     pub setups_refused: u64,
+    /// Number of claims that were refused, by the name of what was claimed: `node_id`, `f_teid` and
+    /// `ue_address`, which belong to other peers or sessions, and `report_address`, which is not
+    /// allowed.
+    pub claims_refused: Vec<(&'static str, u64)>,
     /// Number of tolerated deviations of peers from the specification, by kind.
     pub deviations: Vec<(Deviation, u64)>,
     /// Number of peers' requests in progress.
@@ -468,6 +473,7 @@ impl NodeHandle {
             restarts_denied: get(&counters.restarts_denied),
             stamps_ignored: get(&counters.stamps_ignored),
             setups_refused: get(&counters.setups_refused),
+            claims_refused: counters.claims_refused(),
             deviations: counters.deviations(),
             working: get(&counters.working),
             pending: get(&counters.pending),

@@ -1,31 +1,55 @@
 //! Addresses that sessions claim: TEIDs of the user plane and UE IP addresses.
 //!
 //! A claim belongs to one session. Addresses that a peer chose are claimed just like those that the
-//! node allocated, so two sessions never hold the same address. Released addresses may be allocated
-//! again.
+//! node allocated, so two sessions never hold the same address. The address of a UE is one in its
+//! network instance. Released addresses may be allocated again.
 
 mod claims;
 mod free;
+mod instance;
+mod ue;
 
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
 use strowger_pfcp::Seid;
-use strowger_pfcp::endpoint::Network;
 
 use crate::config::Pools;
 use claims::{ClaimIndex, SessionClaims};
 use free::FreeRanges;
+pub(crate) use instance::{InstanceKey, instance_name};
+use ue::UePool;
 
 /// An address that at most one session can hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum AddressClaim {
     /// A TEID at a user plane address.
     Teid { teid: u32, address: IpAddr },
-    /// The IPv4 address of a UE.
-    Ue(Ipv4Addr),
-    /// The IPv6 prefix of a UE. Two sessions hold no prefixes that overlap.
-    Prefix(Ipv6Prefix),
+    /// The IPv4 address of a UE in a network instance.
+    Ue {
+        instance: InstanceKey,
+        address: Ipv4Addr,
+    },
+    /// The IPv6 prefix of a UE in a network instance. Two sessions hold no prefixes that overlap.
+    Prefix {
+        instance: InstanceKey,
+        prefix: Ipv6Prefix,
+    },
+}
+
+impl fmt::Display for AddressClaim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Teid { teid, address } => write!(f, "TEID {teid:#x} at {address}"),
+            Self::Ue { address, .. } => address.fmt(f),
+            Self::Prefix { prefix, .. } => {
+                let (first, length) = prefix.parts();
+                write!(f, "{first}/{length}")
+            }
+        }
+    }
 }
 
 /// An IPv6 prefix. The bits after it are 0.
@@ -44,6 +68,11 @@ impl Ipv6Prefix {
 
     const fn first(self) -> u128 {
         self.first
+    }
+
+    /// Returns the first address and the length.
+    pub(crate) fn parts(self) -> (Ipv6Addr, u8) {
+        (Ipv6Addr::from_bits(self.first), self.length)
     }
 
     fn last(self) -> u128 {
@@ -84,16 +113,9 @@ struct AddressPoolState {
     /// The first and the last TEID, and those that are free at every user plane address.
     teids: (u32, u32),
     free_teids: FreeRanges,
-    networks: Vec<UeNetwork>,
-}
-
-/// A network from which UEs get their addresses.
-#[derive(Debug)]
-struct UeNetwork {
-    network: Network,
-    /// The free host numbers of an IPv4 network, or the free prefixes of 64 bits of an IPv6
-    /// network, numbered from 0.
-    free: FreeRanges,
+    /// The pools of network instances that have their own, and that of all others.
+    ue_pools: FxHashMap<InstanceKey, UePool>,
+    common_ue_pool: UePool,
 }
 
 impl AddressPool {
@@ -119,7 +141,15 @@ impl AddressPool {
             gtpu: gtpu.into_iter().flatten().collect(),
             teids: (first, last),
             free_teids: FreeRanges::new(first.into(), last.into()),
-            networks: pools.ue.iter().copied().map(UeNetwork::new).collect(),
+            ue_pools: pools
+                .instances
+                .iter()
+                .map(|one| {
+                    let key = InstanceKey::of(one.network_instance.as_bytes());
+                    (key, UePool::new(&one.ue))
+                })
+                .collect(),
+            common_ue_pool: UePool::new(&pools.ue),
         };
         Self {
             state: Mutex::new(state),
@@ -139,29 +169,43 @@ impl AddressPool {
         let teid = u32::try_from(state.free_teids.allocate()?).ok()?;
         for at in 0..state.gtpu.len() {
             let address = state.gtpu[at];
-            state.add_claim(session, AddressClaim::Teid { teid, address });
+            state.record(session, AddressClaim::Teid { teid, address });
         }
         Some(teid)
     }
 
     /// Allocates an IPv4 address for a UE.
-    pub(crate) fn allocate_v4(&self, session: Seid) -> Option<Ipv4Addr> {
+    pub(crate) fn allocate_v4(&self, session: Seid, instance: InstanceKey) -> Option<Ipv4Addr> {
         let mut state = self.state.lock();
-        let mut networks = state.networks.iter_mut();
-        let address = networks.find_map(UeNetwork::allocate_v4)?;
-        state.add_claim(session, AddressClaim::Ue(address));
+        let address = state.ue_pool(instance).allocate_v4()?;
+        state.record(session, AddressClaim::Ue { instance, address });
         Some(address)
     }
 
     /// Allocates an IPv6 prefix for a UE, and returns its first address. A prefix longer than 64
     /// bits is alone in its 64 bits.
-    pub(crate) fn allocate_v6(&self, session: Seid, length: u8) -> Option<Ipv6Addr> {
+    pub(crate) fn allocate_v6(
+        &self,
+        session: Seid,
+        instance: InstanceKey,
+        length: u8,
+    ) -> Option<Ipv6Addr> {
         let mut state = self.state.lock();
-        let mut networks = state.networks.iter_mut();
-        let first = networks.find_map(|network| network.allocate_v6(length))?;
-        let prefix = Ipv6Prefix::new(first, length);
-        state.add_claim(session, AddressClaim::Prefix(prefix));
-        Some(first)
+        let prefix = state.ue_pool(instance).allocate_v6(length)?;
+        state.record(session, AddressClaim::Prefix { instance, prefix });
+        Some(prefix.parts().0)
+    }
+
+    /// Returns the claims of a session whose addresses are from the pools of UE addresses.
+    pub(crate) fn pool_addresses(&self, session: Seid) -> Vec<AddressClaim> {
+        let mut state = self.state.lock();
+        let mut claims = state.by_session.of(session);
+        claims.retain(|&claim| match claim {
+            AddressClaim::Teid { .. } => false,
+            AddressClaim::Ue { instance, address } => state.ue_pool(instance).has_v4(address),
+            AddressClaim::Prefix { instance, prefix } => state.ue_pool(instance).has_v6(prefix),
+        });
+        claims
     }
 
     /// Replaces the claims of a session by `claims`: acquires the new ones and releases the others.
@@ -177,7 +221,13 @@ impl AddressPool {
         claims.sort_unstable();
         // A prefix within another one of the session, which comes first, claims nothing more.
         claims.dedup_by(|claim, before| match (*before, *claim) {
-            (AddressClaim::Prefix(before), AddressClaim::Prefix(claim)) => before.contains(claim),
+            (
+                AddressClaim::Prefix {
+                    instance: same,
+                    prefix: before,
+                },
+                AddressClaim::Prefix { instance, prefix },
+            ) => same == instance && before.contains(prefix),
             (before, claim) => before == claim,
         });
         let mut state = self.state.lock();
@@ -241,14 +291,20 @@ impl AddressPool {
 }
 
 impl AddressPoolState {
-    fn add_claim(&mut self, session: Seid, claim: AddressClaim) {
-        self.hold(claim, session);
+    fn ue_pool(&mut self, instance: InstanceKey) -> &mut UePool {
+        let own = self.ue_pools.get_mut(&instance);
+        own.unwrap_or(&mut self.common_ue_pool)
+    }
+
+    /// Records a claim that was allocated.
+    fn record(&mut self, session: Seid, claim: AddressClaim) {
+        self.by_claim.insert(claim, session);
         let mut claims = self.by_session.of(session);
         claims.push(claim);
         self.by_session.set(session, claims);
     }
 
-    /// Records a claim, so that it is not allocated.
+    /// Records a claim of `replace`, so that it is not allocated.
     fn hold(&mut self, claim: AddressClaim, session: Seid) {
         self.by_claim.insert(claim, session);
         match claim {
@@ -256,20 +312,8 @@ impl AddressPoolState {
                 self.free_teids.take(teid.into(), teid.into());
             }
             AddressClaim::Teid { .. } => {}
-            AddressClaim::Ue(address) => {
-                for network in &mut self.networks {
-                    if let Some(number) = network.number_of(address) {
-                        network.free.take(number, number);
-                    }
-                }
-            }
-            AddressClaim::Prefix(prefix) => {
-                for network in &mut self.networks {
-                    if let Some((first, last)) = network.numbers_of(prefix) {
-                        network.free.take(first, last);
-                    }
-                }
-            }
+            AddressClaim::Ue { instance, address } => self.ue_pool(instance).hold_v4(address),
+            AddressClaim::Prefix { instance, prefix } => self.ue_pool(instance).hold_v6(prefix),
         }
     }
 
@@ -288,101 +332,9 @@ impl AddressPoolState {
                     self.free_teids.put(teid.into(), teid.into());
                 }
             }
-            AddressClaim::Ue(address) => {
-                for network in &mut self.networks {
-                    if let Some(number) = network.number_of(address) {
-                        network.free.put(number, number);
-                    }
-                }
-            }
-            AddressClaim::Prefix(prefix) => {
-                // Longer prefixes may share their 64 bits with others.
-                let around =
-                    Ipv6Prefix::new(Ipv6Addr::from_bits(prefix.first), prefix.length.min(64));
-                let (first, last) = (around.first(), around.last());
-                if self.by_claim.overlapping(first, last).next().is_some() {
-                    return;
-                }
-                for network in &mut self.networks {
-                    if let Some((first, last)) = network.numbers_of(prefix) {
-                        network.free.put(first, last);
-                    }
-                }
-            }
+            AddressClaim::Ue { instance, address } => self.ue_pool(instance).free_v4(address),
+            AddressClaim::Prefix { instance, prefix } => self.ue_pool(instance).free_v6(prefix),
         }
-    }
-}
-
-impl UeNetwork {
-    fn new(network: Network) -> Self {
-        let capacity = capacity_of(&network);
-        let free = match network.address() {
-            IpAddr::V4(_) => FreeRanges::new(1, capacity),
-            IpAddr::V6(_) => FreeRanges::new(0, capacity - 1),
-        };
-        Self { network, free }
-    }
-
-    /// Returns the host number of an IPv4 address, if it can be allocated.
-    fn number_of(&self, address: Ipv4Addr) -> Option<u64> {
-        let IpAddr::V4(base) = self.network.address() else {
-            return None;
-        };
-        let host = u32::MAX.checked_shr(self.network.prefix().into());
-        let host = host.unwrap_or(0);
-        let number = u64::from(address.to_bits() & host);
-        let is_inside = (base.to_bits() ^ address.to_bits()) & !host == 0;
-        let capacity = capacity_of(&self.network);
-        (is_inside && (1..=capacity).contains(&number)).then_some(number)
-    }
-
-    /// Returns the numbers of the prefixes of 64 bits that overlap a prefix.
-    fn numbers_of(&self, prefix: Ipv6Prefix) -> Option<(u64, u64)> {
-        let IpAddr::V6(base) = self.network.address() else {
-            return None;
-        };
-        // A network longer than 64 bits has one prefix, that around it.
-        let own = Ipv6Prefix::new(base, self.network.prefix().min(64));
-        let first = own.first.max(prefix.first);
-        let last = own.last().min(prefix.last());
-        let number = |address: u128| u64::try_from((address - own.first) >> 64).ok();
-        (first <= last)
-            .then(|| number(first).zip(number(last)))
-            .flatten()
-    }
-
-    fn allocate_v4(&mut self) -> Option<Ipv4Addr> {
-        let IpAddr::V4(base) = self.network.address() else {
-            return None;
-        };
-        let host = u32::MAX.checked_shr(self.network.prefix().into());
-        let number = u32::try_from(self.free.allocate()?).ok()?;
-        Some(Ipv4Addr::from_bits(
-            base.to_bits() & !host.unwrap_or(0) | number,
-        ))
-    }
-
-    fn allocate_v6(&mut self, length: u8) -> Option<Ipv6Addr> {
-        let IpAddr::V6(base) = self.network.address() else {
-            return None;
-        };
-        let number = match length {
-            64.. => self.free.allocate()?,
-            _ => self.free.allocate_block(u32::from(64 - length))?,
-        };
-        let first = base.to_bits() & !host_bits(self.network.prefix());
-        Some(Ipv6Addr::from_bits(first + (u128::from(number) << 64)))
-    }
-}
-
-/// Returns the number of UEs that a network has addresses for: IPv4 addresses without the first and
-/// the last, or IPv6 prefixes of 64 bits.
-fn capacity_of(network: &Network) -> u64 {
-    match network.address() {
-        IpAddr::V4(_) => (1_u64 << (32 - u32::from(network.prefix()))).saturating_sub(2),
-        IpAddr::V6(_) => 1_u64
-            .checked_shl(64_u32.saturating_sub(network.prefix().into()))
-            .unwrap_or(u64::MAX),
     }
 }
 

@@ -6,11 +6,13 @@
 
 mod allocator;
 mod answer;
+mod claim;
 mod decide;
 mod meter;
 
 use std::borrow::Cow;
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -29,6 +31,7 @@ use crate::store::{self, PendingWrite, RequestKey, SessionRecord, StoredPeer, St
 use crate::topics::SessionEventKind;
 
 pub(crate) use answer::{claims, peer_seid, refusal_message, rule_ids};
+pub(crate) use claim::{ClaimKind, report_address};
 pub(crate) use meter::SharedMeter;
 
 use meter::{MeterOrigin, SessionMeter};
@@ -67,6 +70,8 @@ pub(crate) struct SessionResponse {
     pub(crate) outcome: RequestOutcome,
     /// Session reports that a deletion response announces and that follow it.
     pub(crate) more: Box<[OutgoingReport]>,
+    /// The address that they are sent to.
+    pub(crate) report_address: Option<SocketAddr>,
 }
 
 impl SessionResponse {
@@ -76,6 +81,7 @@ impl SessionResponse {
             bytes,
             outcome,
             more,
+            report_address: None,
         }
     }
 }
@@ -84,7 +90,7 @@ impl SessionResponse {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestOutcome {
     Established,
-    /// `renamed` is set if the peer has assigned a new SEID to the session.
+    /// `renamed` is set if the peer has assigned a new F-SEID to the session.
     Modified {
         renamed: bool,
     },
@@ -157,7 +163,7 @@ impl Actor for SessionActor {
         if let Some(found) = &live {
             add(&shared.counters.restored);
             // A panic may have left claims of an unfinished request; the stored rules replace them.
-            let _ = shared.pool.replace(seid, claims(&found.rules));
+            let _ = shared.pool.replace(seid, claims(found));
             // The endpoint may have ended the session in the meantime and released its addresses
             // before the claim above. Then they have to be released again.
             if shared.ended.lock().contains(&seid) || shared.store.session(seid).is_none() {
@@ -256,7 +262,7 @@ impl SessionActor {
         owner: (&Arc<StoredPeer>, usize),
     ) -> SessionResponse {
         let peer_seid = peer_seid(frame);
-        let committed = match self.accept(frame, owner, peer_seid).await {
+        let committed = match self.accept(frame, owner, peer_seid, now).await {
             Ok((record, created)) => {
                 let bytes = answer::established(frame, &self.shared, &record, &created);
                 self.commit(record, key, bytes.into()).await
@@ -280,6 +286,7 @@ impl SessionActor {
         frame: &Frame<'_>,
         (owner, count): (&Arc<StoredPeer>, usize),
         peer_seid: Option<Seid>,
+        now: Instant,
     ) -> Result<(SessionRecord, Vec<u8>), Refusal> {
         self.check_interface(frame, owner)?;
         check_peer_seid(peer_seid)?;
@@ -292,13 +299,16 @@ impl SessionActor {
             before: None,
         };
         let (rules, _) = self.decided(rules, context).await?;
-        self.claim_addresses(&rules)?;
+        let kept = self.claim_addresses(&rules, owner, now)?;
         let record = SessionRecord {
             seid: self.seid,
             peer_seid: peer_seid.unwrap_or_default(),
             owner: Arc::clone(owner),
             rules,
+            kept,
+            moved: false,
         };
+        self.check_report_host(&record, now);
         Ok((record, created))
     }
 
@@ -312,7 +322,7 @@ impl SessionActor {
             return self.refuse(frame, None, &Refusal::new(Cause::SESSION_CONTEXT_NOT_FOUND));
         };
         let mut metered = None;
-        let committed = match self.change(frame, &live).await {
+        let committed = match self.change(frame, &live, now).await {
             Ok((record, mut created, by_policy)) => {
                 let by_policy = by_policy.as_deref().and_then(|by| Frame::decode(by).ok());
                 let requests: Vec<&Frame<'_>> = [frame].into_iter().chain(&by_policy).collect();
@@ -328,8 +338,11 @@ impl SessionActor {
         match committed {
             Ok(bytes) => {
                 self.commit_meter_change(now, metered);
-                let new = self.live.as_ref().map(|record| record.peer_seid);
-                let renamed = new != Some(live.peer_seid);
+                // An address of the F-SEID is part of the name: a report on its way is sent again.
+                let name = |record: &Arc<SessionRecord>| {
+                    (record.peer_seid, report_address(record, &self.shared))
+                };
+                let renamed = self.live.as_ref().map(name) != Some(name(&live));
                 if renamed {
                     self.on_peer_seid_changed(now);
                 }
@@ -340,7 +353,7 @@ impl SessionActor {
             Err(refusal) => {
                 // The session held these claims before the request, so no other session can hold
                 // them now.
-                let claims = claims(&live.rules);
+                let claims = claims(&live);
                 let _ = self.shared.pool.replace(self.seid, claims);
                 self.refuse(frame, Some(live.peer_seid), &refusal)
             }
@@ -352,6 +365,7 @@ impl SessionActor {
         &self,
         frame: &Frame<'_>,
         live: &SessionRecord,
+        now: Instant,
     ) -> Result<(SessionRecord, Vec<u8>, Option<Vec<u8>>), Refusal> {
         self.check_interface(frame, &live.owner)?;
         check_peer_seid(peer_seid(frame))?;
@@ -364,13 +378,18 @@ impl SessionActor {
             before: Some(&live.rules),
         };
         let (rules, by_policy) = self.decided(rules, context).await?;
-        self.claim_addresses(&rules)?;
+        let kept = self.claim_addresses(&rules, &live.owner, now)?;
         let record = SessionRecord {
             seid: self.seid,
             peer_seid: peer_seid(frame).unwrap_or(live.peer_seid),
             owner: Arc::clone(&live.owner),
             rules,
+            kept,
+            moved: live.moved && peer_seid(frame).is_none(),
         };
+        if peer_seid(frame).is_some() {
+            self.check_report_host(&record, now);
+        }
         Ok((record, created, by_policy))
     }
 
@@ -424,6 +443,7 @@ impl SessionActor {
             bytes,
             outcome: RequestOutcome::Deleted,
             more,
+            report_address: Some(report_address(&live, &self.shared)),
         }
     }
 
@@ -441,8 +461,14 @@ impl SessionActor {
         }
     }
 
-    /// Claims the addresses of the rules, and checks the size of the rules.
-    fn claim_addresses(&self, rules: &RuleSet) -> Result<(), Refusal> {
+    /// Claims the addresses of the rules, and checks the size of the rules. Returns the addresses
+    /// that the session keeps besides.
+    fn claim_addresses(
+        &self,
+        rules: &RuleSet,
+        owner: &StoredPeer,
+        now: Instant,
+    ) -> Result<Box<[AddressClaim]>, Refusal> {
         let limits = &self.shared.config.limits;
         if rules.bytes().len() > limits.session_bytes
             || rules.rules(RuleKind::Urr).count() > limits.urrs
@@ -457,25 +483,14 @@ impl SessionActor {
                 return Err(refusal.at(IeType::UE_IP_ADDRESS).rule(rule));
             }
         }
-        let claims = claims(rules);
-        self.shared.pool.replace(self.seid, claims).map_err(|taken| {
-            tracing::debug!(session = %self.seid, ?taken, "an address belongs to another session");
-            let (rule, ie) = match taken.claim {
-                AddressClaim::Teid { teid, address } => {
-                    (rules.rule_at(teid, address), IeType::F_TEID)
-                }
-                AddressClaim::Ue(address) => (
-                    rules.rule_of_ue(|ue| ue.ipv4 == Some(address)),
-                    IeType::UE_IP_ADDRESS,
-                ),
-                AddressClaim::Prefix(prefix) => (
-                    rules.rule_of_ue(|ue| answer::prefix_of(ue) == Some(prefix)),
-                    IeType::UE_IP_ADDRESS,
-                ),
-            };
-            let refusal = Refusal::new(Cause::RULE_FAILURE).at(ie);
-            rule.into_iter().fold(refusal, Refusal::rule)
-        })
+        let pool = &self.shared.pool;
+        let kept = answer::kept(pool.pool_addresses(self.seid), rules);
+        let mut claims = answer::claims_of_rules(rules);
+        claims.extend(&kept);
+        match pool.replace(self.seid, claims) {
+            Ok(()) => Ok(kept),
+            Err(taken) => Err(self.refuse_claim(rules, taken, owner, now)),
+        }
     }
 
     /// Writes the session and the response, then adopts the session.

@@ -1,5 +1,6 @@
 //! State that the actors of a node share, and that outlives each of them.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,7 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use strowger::ActorRef;
 use strowger_pfcp::Seid;
 use strowger_pfcp::association::{NodeName, Recovery};
-use strowger_pfcp::endpoint::{DiscardReason, EndpointStats};
+use strowger_pfcp::endpoint::{DiscardReason, DiscardReportLimiter, EndpointStats};
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::validate::Deviation;
 
@@ -19,7 +20,7 @@ use crate::endpoint::EndpointMsg;
 use crate::pfd::PfdStore;
 use crate::policy::PolicyClient;
 use crate::pool::AddressPool;
-use crate::session::SharedMeter;
+use crate::session::{ClaimKind, SharedMeter};
 use crate::socket::{Batch, Sockets};
 use crate::store::{Store, WriteRefused};
 use crate::topics::NodeTopics;
@@ -55,6 +56,8 @@ pub(crate) struct Shared {
     pub(crate) policy: Option<PolicyClient>,
     /// The topics to publish session events to.
     pub(crate) topics: NodeTopics,
+    /// Limits the lines of the log about refused claims.
+    pub(crate) claim_log: Mutex<DiscardReportLimiter<(ClaimKind, IpAddr)>>,
 }
 
 impl Shared {
@@ -124,6 +127,7 @@ pub(crate) struct NodeCounters {
     pub(crate) dropped_bytes: AtomicU64,
     causes: CauseCounters,
     deviations: [AtomicU64; Deviation::ALL.len()],
+    claims_refused: [AtomicU64; ClaimKind::ALL.len()],
     discards: [AtomicU64; DiscardReason::ALL.len()],
     pub(crate) datagrams: AtomicU64,
     pub(crate) repeated: AtomicU64,
@@ -137,6 +141,8 @@ pub(crate) struct NodeCounters {
     pub(crate) stamps_ignored: AtomicU64,
     /// Number of association setups that were refused.
     pub(crate) setups_refused: AtomicU64,
+    /// Number of requests that were refused because their Node ID belongs to another peer.
+    pub(crate) node_ids_refused: AtomicU64,
     /// Gauges: requests in progress, requests in progress at a session, and cached responses.
     pub(crate) working: AtomicU64,
     pub(crate) pending: AtomicU64,
@@ -179,6 +185,19 @@ impl NodeCounters {
         Deviation::ALL.into_iter().map(count).collect()
     }
 
+    /// Counts a refused claim.
+    pub(crate) fn claim_refused(&self, kind: ClaimKind) {
+        add(&self.claims_refused[kind as usize]);
+    }
+
+    /// Returns the number of refused claims of each kind.
+    pub(crate) fn claims_refused(&self) -> Vec<(&'static str, u64)> {
+        let count = |kind: ClaimKind| (kind.name(), get(&self.claims_refused[kind as usize]));
+        let node_ids = [("node_id", get(&self.node_ids_refused))];
+        let others = ClaimKind::ALL.into_iter().map(count);
+        node_ids.into_iter().chain(others).collect()
+    }
+
     /// Returns the number of discards of each kind.
     pub(crate) fn discards(&self) -> Vec<(DiscardReason, u64)> {
         let count = |kind: DiscardReason| (kind, get(&self.discards[kind as usize]));
@@ -200,6 +219,7 @@ impl NodeCounters {
             (&self.restarts_denied, stats.restarts_denied),
             (&self.stamps_ignored, stats.stamps_ignored),
             (&self.setups_refused, stats.setups_refused),
+            (&self.node_ids_refused, stats.claims_refused),
         ];
         for (counter, count) in rows.into_iter().chain(self.discards.iter().zip(discards)) {
             if count > 0 {

@@ -33,6 +33,8 @@ pub(crate) use disk::{LockedStore, OpenParams, threads};
 pub use image::{StoreImage, StoredAssociation, StoredSession};
 pub(crate) use memory::MemoryStore;
 
+use crate::pool::AddressClaim;
+
 /// The peer that a session belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StoredPeer {
@@ -55,6 +57,12 @@ pub(crate) struct SessionRecord {
     pub(crate) peer_seid: Seid,
     pub(crate) owner: Arc<StoredPeer>,
     pub(crate) rules: RuleSet,
+    /// The UE addresses from the node's pools that no rule has as a destination, and that the
+    /// session keeps because another rule names them.
+    pub(crate) kept: Box<[AddressClaim]>,
+    /// Set if the session has moved to another association since its peer last sent a CP F-SEID,
+    /// whose address is that of the previous owner.
+    pub(crate) moved: bool,
 }
 
 /// The packet flow descriptions of an application.

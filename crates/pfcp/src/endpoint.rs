@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use rustc_hash::FxHashMap;
 
 pub use answer::{BodyBuilder, answer_header, message};
-pub use discard::DiscardReason;
+pub use discard::{DiscardReason, DiscardReportLimiter};
 pub use event::Event;
 pub use limit::PeerLimits;
 pub use network::{Network, NetworkError};
@@ -39,7 +39,7 @@ use crate::transaction::{
 };
 use crate::validate::encode_for_older;
 use crate::wire::{Frame, Header, Seid, Sequence};
-use discard::{DiscardCounters, DiscardReportLimiter};
+use discard::DiscardCounters;
 use limit::Limiter;
 
 /// The role of a node: its side of the interface.
@@ -168,6 +168,9 @@ pub struct EndpointStats {
     /// Number of setups refused because the Node ID does not belong to the sender, or for lack of
     /// resources.
     pub setups_refused: u64,
+    /// Number of requests, setups among them, refused because their Node ID belongs to another
+    /// peer.
+    pub claims_refused: u64,
     /// Number of our requests that wait for an answer now.
     pub waiting: usize,
     /// Number of requests of peers that are being processed now.
@@ -245,9 +248,11 @@ impl Endpoint {
         self.answers.expire(now);
         while let Some(due) = self.requests.poll_due(now) {
             match due {
-                TimerAction::Retransmit { peer, bytes, .. } => {
+                TimerAction::Retransmit {
+                    peer, about, bytes, ..
+                } => {
                     self.stats.retransmitted += 1;
-                    self.send(peer, bytes);
+                    self.send((peer, about), bytes);
                 }
                 TimerAction::Failed { request, peer } => self.failed(now, request, peer),
             }
@@ -275,8 +280,11 @@ impl Endpoint {
     }
 
     /// Queues a request of ours.
-    fn send(&mut self, peer: SocketAddr, bytes: Arc<[u8]>) {
-        let association = self.associations.from_address(peer);
+    fn send(&mut self, (peer, about): (SocketAddr, Option<AssociationId>), bytes: Arc<[u8]>) {
+        let association = about.and_then(|id| self.associations.get(id));
+        // A local address of one family reaches no peer of the other.
+        let association = association.filter(|one| one.address.is_ipv4() == peer.is_ipv4());
+        let association = association.or_else(|| self.associations.from_address(peer));
         let local = association.and_then(|association| association.local);
         self.transmits.push_back(Transmit { peer, local, bytes });
     }
@@ -380,7 +388,7 @@ impl Endpoint {
         let request = self
             .requests
             .sent(now, (peer, sequence), about, answer, waiting);
-        self.send(peer, bytes);
+        self.send((peer, about), bytes);
         Ok(request)
     }
 

@@ -11,6 +11,7 @@
 //! ```
 
 mod allocate;
+mod detection;
 mod draft;
 mod kind;
 mod merge;
@@ -29,6 +30,7 @@ use crate::validate::{Deviation, Tolerated, tolerate};
 use crate::wire::{Frame, Index, Tlv, Tlvs};
 
 pub use allocate::{Allocator, NoAllocator, UeAddressRequest};
+pub use detection::UeDestination;
 pub use kind::{RuleId, RuleKind};
 pub use refusal::Refusal;
 

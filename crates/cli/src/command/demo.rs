@@ -9,7 +9,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use strowger::ActorSystem;
-use strowger_pfcp_node::{DataPathKind, Load, LoadHandle, LoadPace, LoadPlan, PanicInjection};
+use strowger_pfcp_node::{
+    DataPathKind, Load, LoadHandle, LoadPace, LoadPlan, PanicInjection, ReportPort,
+};
 use tokio::time::{Instant, interval_at, sleep_until};
 
 use self::dir::DemoDir;
@@ -143,6 +145,8 @@ impl DemoArgs {
         let room = self.sessions.saturating_add(SPARE_SESSIONS);
         config.n4.limits.sessions = config.n4.limits.sessions.max(room);
         config.n4.data_path.kind = DataPathKind::Simulated;
+        // The SMF is on the same host, where the node has port 8805.
+        config.n4.peer.report_port = ReportPort::Source;
         policy::configure(&mut config);
         config
     }

@@ -127,6 +127,16 @@ fn write(stats: &NodeStats, page: &mut MetricsPage) {
     for (deviation, count) in &stats.deviations {
         deviations.sample(&[("deviation", deviation.name())], *count as f64);
     }
+    let help =
+        "Claims refused: Node IDs and addresses of others, and report addresses not allowed.";
+    let mut claims = page.family(
+        "strowger_n4_claims_refused_total",
+        MetricKind::Counter,
+        help,
+    );
+    for (claim, count) in &stats.claims_refused {
+        claims.sample(&[("claim", claim)], *count as f64);
+    }
     let (usage, policy) = (&stats.usage, &stats.policy);
     let help = "Bytes of simulated traffic, by result.";
     let mut traffic = page.family("strowger_n4_traffic_bytes_total", MetricKind::Counter, help);

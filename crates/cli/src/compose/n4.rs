@@ -73,6 +73,11 @@ pub(crate) fn stats(node: &NodeHandle) -> Value {
         .iter()
         .map(|(deviation, count)| (deviation.name().to_owned(), json!(count)))
         .collect();
+    let claims_refused: Map<String, Value> = stats
+        .claims_refused
+        .iter()
+        .map(|(claim, count)| ((*claim).to_owned(), json!(count)))
+        .collect();
     let discarded: Map<String, Value> = stats
         .discarded
         .iter()
@@ -95,6 +100,7 @@ pub(crate) fn stats(node: &NodeHandle) -> Value {
         "restarts_denied": stats.restarts_denied,
         "stamps_ignored": stats.stamps_ignored,
         "setups_refused": stats.setups_refused,
+        "claims_refused": claims_refused,
         "deviations": deviations,
         "unsent": stats.unsent,
         "discarded": discarded,

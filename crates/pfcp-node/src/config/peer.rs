@@ -1,6 +1,10 @@
 //! The limits and properties of peers.
 
-use serde::Deserialize;
+use std::net::SocketAddr;
+use std::num::NonZeroU16;
+
+use serde::de::{Error, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer};
 use strowger_pfcp::Interfaces;
 use strowger_pfcp::association::{NamedPeer, RestartSign};
 use strowger_pfcp::endpoint::{Network, PeerLimits};
@@ -35,6 +39,66 @@ pub struct PeerConfig {
     /// and `associations` does not count it.
     #[serde(deserialize_with = "named::deserialize")]
     pub named: Vec<NamedPeer>,
+    /// The port of the CP functions that session reports are sent to.
+    pub report_port: ReportPort,
+}
+
+/// The port of a CP function that session reports are sent to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ReportPort {
+    /// This port. TS 29.244 §4.2.2 has requests sent to 8805, from whichever port the peer sends
+    /// its own.
+    Number(NonZeroU16),
+    /// The port that the peer set up its association from, if the report goes to that host, or else
+    /// 8805. A deviation for peers that share a host, of which only one can have port 8805.
+    Source,
+}
+
+impl ReportPort {
+    /// Returns the port at a host of the peer that set up its association from `source`.
+    pub(crate) fn at(self, host: std::net::IpAddr, source: SocketAddr) -> u16 {
+        match self {
+            Self::Number(port) => port.get(),
+            Self::Source if host == source.ip() => source.port(),
+            Self::Source => crate::PFCP_PORT,
+        }
+    }
+}
+
+impl Default for ReportPort {
+    fn default() -> Self {
+        Self::Number(NonZeroU16::new(crate::PFCP_PORT).unwrap_or(NonZeroU16::MAX))
+    }
+}
+
+impl<'de> Deserialize<'de> for ReportPort {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        input.deserialize_any(ReportPortVisitor)
+    }
+}
+
+struct ReportPortVisitor;
+
+impl Visitor<'_> for ReportPortVisitor {
+    type Value = ReportPort;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a port from 1 to 65535, or \"source\"")
+    }
+
+    fn visit_i64<E: Error>(self, port: i64) -> Result<ReportPort, E> {
+        let number = u16::try_from(port).ok().and_then(NonZeroU16::new);
+        let wrong = || E::invalid_value(Unexpected::Signed(port), &self);
+        number.map(ReportPort::Number).ok_or_else(wrong)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<ReportPort, E> {
+        match text {
+            "source" => Ok(ReportPort::Source),
+            text => Err(E::invalid_value(Unexpected::Str(text), &self)),
+        }
+    }
 }
 
 impl PeerConfig {
@@ -68,6 +132,7 @@ impl Default for PeerConfig {
             interfaces: Vec::new(),
             restarts: Vec::new(),
             named: Vec::new(),
+            report_port: ReportPort::default(),
         }
     }
 }

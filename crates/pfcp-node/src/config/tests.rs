@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::{ConfigError, NodeConfig};
+use super::{ConfigError, NodeConfig, Pools};
 
 #[test]
 fn commented_config_equals_default() {
@@ -75,6 +75,37 @@ fn invalid_value_error_states_reason() {
             "[peer]\nnamed = { \"smf.lab\" = [\"host\"] }",
             "`host` is not a network",
         ),
+        (
+            "[pools]\nnetwork_instance = \"ims\"",
+            "write `[[n4.pools]]`",
+        ),
+        (
+            "[[pools]]\nue = []\n[[pools]]\nteid_first = 7",
+            "two pools have no `network_instance`",
+        ),
+        (
+            "[[pools]]\nnetwork_instance = \"ims\"\nue = []\nteid_first = 7",
+            "TEIDs belong to the whole node",
+        ),
+        ("[[pools]]\nnetwork_instance = \"ims\"", "has no `ue`"),
+        (
+            "[[pools]]\nnetwork_instance = \"\"\nue = []",
+            "empty `network_instance`",
+        ),
+        (
+            "[[pools]]\nnetwork_instance = \"ims\"\nue = []\n\
+             [[pools]]\nnetwork_instance = \"IMS\"\nue = []",
+            "\"IMS\" has two pools",
+        ),
+        ("[[pools]]\nue = [\"10.0.0.0/33\"]", "is not a network"),
+        ("[[pools]]\nteid = 7", "unknown field"),
+        ("[pools]\nteid = 7", "unknown field"),
+        (
+            "[peer]\nreport_port = 0",
+            "a port from 1 to 65535, or \"source\"",
+        ),
+        ("[peer]\nreport_port = 65536", "a port from 1 to 65535"),
+        ("[peer]\nreport_port = \"any\"", "or \"source\""),
         ("[timers]\nt1 = \"3 s\"", "such as \"500ms\""),
         (
             "[timers]\nt1 = \"99999999999999999999s\"",
@@ -84,6 +115,18 @@ fn invalid_value_error_states_reason() {
         let error = toml::from_str::<NodeConfig>(text).unwrap_err().to_string();
         assert!(error.contains(reason), "{error}");
     }
+}
+
+#[test]
+fn pools_are_a_table_or_a_list() {
+    let pools = |text: &str| toml::from_str::<NodeConfig>(text).unwrap().pools;
+    let usual = Pools::default();
+    let table = pools("[pools]\nteid_first = 7");
+    assert_eq!((table.teid_first, &table.ue), (7, &usual.ue));
+    assert_eq!(pools("pools = [{ teid_first = 7, ue = [] }]").teid_first, 7);
+    let listed = pools("[[pools]]\nnetwork_instance = \"ims\"\nue = [\"10.1.0.0/16\"]");
+    assert_eq!((listed.ue, listed.teid_last), (Vec::new(), usual.teid_last));
+    assert_eq!(listed.instances[0].ue, ["10.1.0.0/16".parse().unwrap()]);
 }
 
 #[test]

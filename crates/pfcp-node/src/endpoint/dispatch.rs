@@ -270,8 +270,8 @@ impl Endpoint {
             self.end_report(pending.seid);
         }
         self.protocol.respond(now, transaction, response.bytes);
-        if let Some(association) = owner {
-            self.send_announced(now, association, &response.more);
+        if let Some(to) = owner.zip(response.report_address) {
+            self.send_announced(now, to, &response.more);
         }
     }
 

@@ -182,6 +182,7 @@ impl Endpoint {
         }
         let moved = SessionRecord {
             owner,
+            moved: true,
             ..record.clone()
         };
         let kind = SessionEventKind::OwnerChanged;

@@ -4,6 +4,7 @@
 //! The peer may assign that SEID to another session as soon as the first one is renamed, moved to
 //! another owner or deleted, and would then attribute the usage to the wrong session.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -15,7 +16,7 @@ use strowger_pfcp::{Frame, IeType, MessageType, Seid};
 
 use super::Endpoint;
 use crate::seeded_bug::{Bug, seeded};
-use crate::session::ReportOutcome;
+use crate::session::{ReportOutcome, report_address};
 use crate::shared::add;
 
 /// A Session Report Request to be sent.
@@ -141,25 +142,25 @@ impl Endpoint {
         // The response of the session can overtake its report. By now the session may have ended or
         // been renamed, in which case it makes the report again.
         let record = self.shared.store.session(outgoing.seid);
-        let is_current = record.is_some_and(|record| record.peer_seid == outgoing.peer_seid);
-        let entry = self.sessions.get(outgoing.seid).filter(|_| is_current);
-        let Some(entry) = entry else {
+        let record = record.filter(|record| record.peer_seid == outgoing.peer_seid);
+        let entry = self.sessions.get(outgoing.seid);
+        let Some((entry, record)) = entry.zip(record) else {
             add(&self.shared.counters.reports_withdrawn);
             return;
         };
-        let subject = ReportSubject::Session(outgoing.seid);
-        self.send_report(now, entry.association, subject, outgoing);
+        let to = (entry.association, report_address(&record, &self.shared));
+        self.send_report(now, to, ReportSubject::Session(outgoing.seid), outgoing);
     }
 
     /// Sends the reports that the response to a session deletion announced.
     pub(super) fn send_announced(
         &mut self,
         now: Instant,
-        to: AssociationId,
+        to: (AssociationId, SocketAddr),
         more: &[OutgoingReport],
     ) {
         for outgoing in more {
-            let deleted = ReportSubject::Deleted(to, outgoing.peer_seid);
+            let deleted = ReportSubject::Deleted(to.0, outgoing.peer_seid);
             self.send_report(now, to, deleted, outgoing);
         }
     }
@@ -167,13 +168,13 @@ impl Endpoint {
     fn send_report(
         &mut self,
         now: Instant,
-        to: AssociationId,
+        to: (AssociationId, SocketAddr),
         subject: ReportSubject,
         outgoing: &OutgoingReport,
     ) {
         let kind = MessageType::SESSION_REPORT_REQUEST;
         let (seid, body) = (outgoing.peer_seid, &outgoing.body);
-        match self.protocol.request_about(now, to, kind, seid, body) {
+        match self.protocol.request_at(now, to, kind, seid, body) {
             Ok(outstanding) => {
                 self.protocol.expect_seid(outstanding, outgoing.seid);
                 if let Some(before) = self.reports.insert(outstanding, subject) {

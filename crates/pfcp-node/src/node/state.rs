@@ -80,7 +80,7 @@ impl NodeState {
         let claims_of = |records: &[Arc<SessionRecord>]| -> Vec<_> {
             let records = records.iter();
             records
-                .map(|record| (record.seid, claims(&record.rules)))
+                .map(|record| (record.seid, claims(record)))
                 .collect()
         };
         let part = records

@@ -10,7 +10,7 @@ use std::num::NonZeroU64;
 use rustc_hash::FxHashMap;
 use strowger_pfcp::Seid;
 
-use super::AddressClaim;
+use super::{AddressClaim, InstanceKey};
 use crate::paged_map::{PagedMap, SeidMap};
 
 /// A claim in packed form.
@@ -20,7 +20,7 @@ enum PackedClaim {
     /// address are neighbouring keys.
     Tunnel(u64),
     /// The IPv4 address of a UE.
-    User(u32),
+    User(InstanceKey, u32),
     Other,
 }
 
@@ -31,8 +31,8 @@ impl PackedClaim {
                 teid,
                 address: IpAddr::V4(address),
             } => Self::Tunnel(u64::from(address.to_bits()) << 32 | u64::from(teid)),
-            AddressClaim::Ue(address) => Self::User(address.to_bits()),
-            AddressClaim::Teid { .. } | AddressClaim::Prefix(_) => Self::Other,
+            AddressClaim::Ue { instance, address } => Self::User(instance, address.to_bits()),
+            AddressClaim::Teid { .. } | AddressClaim::Prefix { .. } => Self::Other,
         }
     }
 }
@@ -45,47 +45,62 @@ fn tunnel(key: u64) -> AddressClaim {
     }
 }
 
-fn user(key: u32) -> AddressClaim {
-    AddressClaim::Ue(Ipv4Addr::from_bits(key))
+fn user(instance: InstanceKey, key: u32) -> AddressClaim {
+    let address = Ipv4Addr::from_bits(key);
+    AddressClaim::Ue { instance, address }
 }
 
 /// The map from claims to the sessions that hold them. SEID 0 is not used.
 #[derive(Debug, Default)]
 pub(super) struct ClaimIndex {
     tunnels: PagedMap<u64, NonZeroU64>,
-    users: PagedMap<u64, NonZeroU64>,
     /// TEIDs at IPv6 addresses.
     others: FxHashMap<AddressClaim, Seid>,
+    /// The addresses of UEs, by network instance; only instances with a claim.
+    instances: FxHashMap<InstanceKey, InstanceClaims>,
+}
+
+/// The addresses of UEs in a network instance.
+#[derive(Debug, Default)]
+struct InstanceClaims {
+    users: PagedMap<u64, NonZeroU64>,
     /// The last address of each prefix and its session, by the first address. Prefixes of different
     /// sessions do not overlap, and a session holds no prefix within another of its own.
     prefixes: BTreeMap<u128, (u128, Seid)>,
+}
+
+impl InstanceClaims {
+    fn is_empty(&self) -> bool {
+        self.users.len() == 0 && self.prefixes.is_empty()
+    }
+
+    /// Returns the sessions with prefixes that overlap the addresses from `first` to `last`.
+    fn overlapping(&self, first: u128, last: u128) -> impl Iterator<Item = Seid> {
+        let before = self.prefixes.range(..first).next_back();
+        let before = before.filter(|(_, (end, _))| *end >= first);
+        let within = self.prefixes.range(first..=last);
+        before.into_iter().chain(within).map(|(_, (_, seid))| *seid)
+    }
 }
 
 impl ClaimIndex {
     /// Returns the session that holds a claim, or another session than `except` that holds a prefix
     /// which overlaps it.
     pub(super) fn holder(&self, claim: AddressClaim, except: Seid) -> Option<Seid> {
+        let seid = |seid: &NonZeroU64| Seid(seid.get());
         match (PackedClaim::of(claim), claim) {
-            (PackedClaim::Tunnel(key), _) => self.tunnels.get(key).map(|seid| Seid(seid.get())),
-            (PackedClaim::User(key), _) => self.users.get(key.into()).map(|seid| Seid(seid.get())),
-            (PackedClaim::Other, AddressClaim::Prefix(prefix)) => {
-                let mut holders = self.overlapping(prefix.first(), prefix.last());
+            (PackedClaim::Tunnel(key), _) => self.tunnels.get(key).map(seid),
+            (PackedClaim::User(instance, key), _) => {
+                let claims = self.instances.get(&instance)?;
+                claims.users.get(key.into()).map(seid)
+            }
+            (PackedClaim::Other, AddressClaim::Prefix { instance, prefix }) => {
+                let claims = self.instances.get(&instance)?;
+                let mut holders = claims.overlapping(prefix.first(), prefix.last());
                 holders.find(|&holder| holder != except)
             }
             (PackedClaim::Other, _) => self.others.get(&claim).copied(),
         }
-    }
-
-    /// Returns the sessions with prefixes that overlap the addresses from `first` to `last`.
-    pub(super) fn overlapping(
-        &self,
-        first: u128,
-        last: u128,
-    ) -> impl Iterator<Item = Seid> + use<'_> {
-        let before = self.prefixes.range(..first).next_back();
-        let before = before.filter(|(_, (end, _))| *end >= first);
-        let within = self.prefixes.range(first..=last);
-        before.into_iter().chain(within).map(|(_, (_, seid))| *seid)
     }
 
     pub(super) fn insert(&mut self, claim: AddressClaim, session: Seid) {
@@ -94,9 +109,14 @@ impl ClaimIndex {
         };
         match (PackedClaim::of(claim), claim) {
             (PackedClaim::Tunnel(key), _) => _ = self.tunnels.insert(key, seid),
-            (PackedClaim::User(key), _) => _ = self.users.insert(key.into(), seid),
-            (PackedClaim::Other, AddressClaim::Prefix(prefix)) => {
-                self.prefixes
+            (PackedClaim::User(instance, key), _) => {
+                let claims = self.instances.entry(instance).or_default();
+                claims.users.insert(key.into(), seid);
+            }
+            (PackedClaim::Other, AddressClaim::Prefix { instance, prefix }) => {
+                let claims = self.instances.entry(instance).or_default();
+                claims
+                    .prefixes
                     .insert(prefix.first(), (prefix.last(), session));
             }
             (PackedClaim::Other, _) => _ = self.others.insert(claim, session),
@@ -104,13 +124,32 @@ impl ClaimIndex {
     }
 
     pub(super) fn remove(&mut self, claim: AddressClaim) {
-        match (PackedClaim::of(claim), claim) {
-            (PackedClaim::Tunnel(key), _) => _ = self.tunnels.remove(key),
-            (PackedClaim::User(key), _) => _ = self.users.remove(key.into()),
-            (PackedClaim::Other, AddressClaim::Prefix(prefix)) => {
-                self.prefixes.remove(&prefix.first());
+        let instance = match (PackedClaim::of(claim), claim) {
+            (PackedClaim::Tunnel(key), _) => {
+                self.tunnels.remove(key);
+                return;
             }
-            (PackedClaim::Other, _) => _ = self.others.remove(&claim),
+            (PackedClaim::User(instance, key), _) => {
+                if let Some(claims) = self.instances.get_mut(&instance) {
+                    claims.users.remove(key.into());
+                }
+                instance
+            }
+            (PackedClaim::Other, AddressClaim::Prefix { instance, prefix }) => {
+                if let Some(claims) = self.instances.get_mut(&instance) {
+                    claims.prefixes.remove(&prefix.first());
+                }
+                instance
+            }
+            (PackedClaim::Other, _) => {
+                self.others.remove(&claim);
+                return;
+            }
+        };
+        // Peers choose the names, so their number must not grow for ever.
+        let is_empty = |claims: &InstanceClaims| claims.is_empty();
+        if self.instances.get(&instance).is_some_and(is_empty) {
+            self.instances.remove(&instance);
         }
     }
 }
@@ -126,6 +165,7 @@ pub(super) struct SessionClaims {
 #[derive(Clone, Copy, Debug, Default)]
 struct PackedClaims {
     tunnel: u64,
+    instance: InstanceKey,
     user: u32,
     has_tunnel: bool,
     has_user: bool,
@@ -140,7 +180,9 @@ impl PackedClaims {
                 PackedClaim::Tunnel(key) if !few.has_tunnel => {
                     (few.tunnel, few.has_tunnel) = (key, true);
                 }
-                PackedClaim::User(key) if !few.has_user => (few.user, few.has_user) = (key, true),
+                PackedClaim::User(instance, key) if !few.has_user => {
+                    (few.instance, few.user, few.has_user) = (instance, key, true);
+                }
                 _ => return None,
             }
         }
@@ -149,7 +191,7 @@ impl PackedClaims {
 
     fn claims(self) -> impl Iterator<Item = AddressClaim> {
         let tunnel = self.has_tunnel.then(|| tunnel(self.tunnel));
-        let user = self.has_user.then(|| user(self.user));
+        let user = self.has_user.then(|| user(self.instance, self.user));
         tunnel.into_iter().chain(user)
     }
 }

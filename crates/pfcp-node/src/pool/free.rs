@@ -40,6 +40,11 @@ impl FreeRanges {
         Some(number)
     }
 
+    /// Returns `true` if a number is free.
+    pub(super) fn contains(&self, number: u64) -> bool {
+        self.free_from(number) == Some(number)
+    }
+
     fn free_from(&self, number: u64) -> Option<u64> {
         match self.ranges.range(..=number).next_back() {
             Some((_, &last)) if last >= number => Some(number),

@@ -6,6 +6,7 @@ use strowger_pfcp::Seid;
 use strowger_pfcp::ie::{Cause, FTeid};
 use strowger_pfcp::session::{Allocator, UeAddressRequest};
 
+use crate::pool::InstanceKey;
 use crate::shared::Shared;
 
 /// An allocator that takes addresses from the pools of the node for one session.
@@ -39,20 +40,19 @@ impl Allocator for PoolAllocator<'_> {
     fn ue_address(
         &mut self,
         request: UeAddressRequest,
-        _: Option<&[u8]>,
+        network_instance: Option<&[u8]>,
     ) -> Result<(Option<Ipv4Addr>, Option<Ipv6Addr>), Cause> {
         if !self.shared.config.offers("ueip") {
             return Err(Cause::SERVICE_NOT_SUPPORTED);
         }
+        let instance = InstanceKey::of(network_instance.unwrap_or_default());
+        let pool = &self.shared.pool;
         let (mut v4, mut v6) = (None, None);
         if request.ipv4 {
-            v4 = self.shared.pool.allocate_v4(self.seid);
+            v4 = pool.allocate_v4(self.seid, instance);
         }
         if request.ipv6 {
-            v6 = self
-                .shared
-                .pool
-                .allocate_v6(self.seid, request.ipv6_prefix_length);
+            v6 = pool.allocate_v6(self.seid, instance, request.ipv6_prefix_length);
         }
         if (request.ipv4 && v4.is_none()) || (request.ipv6 && v6.is_none()) {
             return Err(Cause::ALL_DYNAMIC_ADDRESSES_OCCUPIED);

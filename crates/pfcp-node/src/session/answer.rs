@@ -4,11 +4,11 @@ use std::net::IpAddr;
 
 use strowger_pfcp::endpoint::{BodyBuilder, answer_header, message};
 use strowger_pfcp::ie::{Cause, UeIpAddress};
-use strowger_pfcp::session::{Refusal, RuleKind, RuleSet};
+use strowger_pfcp::session::{Refusal, RuleKind, RuleSet, UeDestination};
 use strowger_pfcp::usage::FinalReports;
 use strowger_pfcp::{Frame, IeType, MessageType, Seid};
 
-use crate::pool::{AddressClaim, Ipv6Prefix};
+use crate::pool::{AddressClaim, InstanceKey, Ipv6Prefix};
 use crate::shared::Shared;
 use crate::store::SessionRecord;
 
@@ -22,8 +22,18 @@ pub(crate) fn peer_seid(frame: &Frame<'_>) -> Option<Seid> {
     Some(Seid(u64::from_be_bytes(*seid)))
 }
 
-/// Returns the claims of the rules of a session: tunnels and UE IP addresses.
-pub(crate) fn claims(rules: &RuleSet) -> Vec<AddressClaim> {
+/// Returns the claims of a session: those of its rules, and the addresses that it keeps.
+pub(crate) fn claims(record: &SessionRecord) -> Vec<AddressClaim> {
+    let mut claims = claims_of_rules(&record.rules);
+    claims.extend(&record.kept);
+    claims
+}
+
+/// Returns the claims of the rules of a session: tunnels, and the addresses of its UE in the
+/// network instances from which packets reach it. Sources of packets from the access side claim
+/// nothing, so that the uplink classifier of a UE and its anchor can share a node, TS 23.501
+/// §5.6.4.2.
+pub(super) fn claims_of_rules(rules: &RuleSet) -> Vec<AddressClaim> {
     let mut claims = Vec::new();
     for tunnel in rules.f_teids() {
         let addresses = [tunnel.ipv4.map(IpAddr::V4), tunnel.ipv6.map(IpAddr::V6)];
@@ -31,11 +41,39 @@ pub(crate) fn claims(rules: &RuleSet) -> Vec<AddressClaim> {
             claims.extend(tunnel.teid.map(|teid| AddressClaim::Teid { teid, address }));
         }
     }
-    for ue in rules.ue_addresses() {
-        claims.extend(ue.ipv4.map(AddressClaim::Ue));
-        claims.extend(prefix_of(&ue).map(AddressClaim::Prefix));
+    for destination in rules.ue_destinations() {
+        claims.extend(claims_of_ue(&destination));
     }
     claims
+}
+
+/// Returns the claims of a UE address: at most one for each family.
+pub(super) fn claims_of_ue(ue: &UeDestination<'_>) -> impl Iterator<Item = AddressClaim> + use<> {
+    let instance = InstanceKey::of(ue.network_instance.unwrap_or_default());
+    let ipv4 = ue.address.ipv4;
+    let ipv4 = ipv4.map(|address| AddressClaim::Ue { instance, address });
+    let prefix = prefix_of(&ue.address);
+    let prefix = prefix.map(|prefix| AddressClaim::Prefix { instance, prefix });
+    ipv4.into_iter().chain(prefix)
+}
+
+/// Returns those of `held` that a rule names and no rule claims.
+///
+/// An address that the node chose for uplink rules alone must not be given to another session.
+pub(super) fn kept(held: Vec<AddressClaim>, rules: &RuleSet) -> Box<[AddressClaim]> {
+    if held.is_empty() {
+        return Box::default();
+    }
+    let claimed = claims_of_rules(rules);
+    let named = rules.ue_addresses();
+    let is_named = |claim: &AddressClaim| match *claim {
+        AddressClaim::Teid { .. } => false,
+        AddressClaim::Ue { address, .. } => named.iter().any(|ue| ue.ipv4 == Some(address)),
+        AddressClaim::Prefix { prefix, .. } => named.iter().any(|ue| prefix_of(ue) == Some(prefix)),
+    };
+    let kept = held.into_iter();
+    kept.filter(|claim| !claimed.contains(claim) && is_named(claim))
+        .collect()
 }
 
 /// Returns the IPv6 prefix of a UE: the one that IPv6D or IP6PL describes, or the /64 for which an
@@ -130,7 +168,7 @@ pub(crate) struct RuleIds {
 pub(crate) fn rule_ids(record: &SessionRecord) -> RuleIds {
     let rules = &record.rules;
     let of = |kind| rules.rules(kind).map(|rule| rule.id.id).collect();
-    let mut claims = claims(rules);
+    let mut claims = claims(record);
     claims.sort_unstable();
     claims.dedup();
     let given = rules.ue_addresses();

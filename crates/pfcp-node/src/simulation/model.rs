@@ -189,7 +189,7 @@ pub(super) fn check_addresses(store: &dyn Store, pool: &AddressPool, network: &S
     let records = store.sessions(&|_| true);
     let mut wanted = BTreeMap::new();
     for record in &records {
-        let mut claims = claims(&record.rules);
+        let mut claims = claims(record);
         claims.sort_unstable();
         claims.dedup();
         wanted.insert(record.seid, claims);

@@ -17,6 +17,7 @@ use strowger_pfcp::{MessageType, Seid, Sequence};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{SessionRecord, StoredPeer, StoredPfds, StoredResponse};
+use crate::pool::{AddressClaim, InstanceKey, Ipv6Prefix};
 
 /// The format that this program writes, and the newest that it reads.
 pub(super) const FORMAT: u32 = 1;
@@ -135,7 +136,8 @@ impl Record {
         let mut out = Encoder(Vec::with_capacity(512));
         out.bytes(&MAGIC);
         let kind = match self {
-            Self::Session(_) => 1,
+            Self::Session(record) if record.kept.is_empty() && !record.moved => 1,
+            Self::Session(_) => 7,
             Self::Association(_) => 2,
             Self::Answer { answer, .. } => match answer.recovery {
                 None => 3,
@@ -152,6 +154,10 @@ impl Record {
                 out.u64(record.seid.0);
                 out.u64(record.peer_seid.0);
                 out.owner(&record.owner);
+                if kind == 7 {
+                    out.u8(record.moved.into());
+                    out.claims(&record.kept);
+                }
                 out.bytes(record.rules.bytes());
             }
             Self::Association(owner) => out.owner(owner),
@@ -209,10 +215,15 @@ impl Record {
         let mut input = Decoder(&front[9..]);
         let commit = input.u64()?;
         let record = match front[4] {
-            1 => Self::Session(Arc::new(SessionRecord {
+            kind @ (1 | 7) => Self::Session(Arc::new(SessionRecord {
                 seid: Seid(input.u64()?),
                 peer_seid: Seid(input.u64()?),
                 owner: Arc::new(input.owner()?),
+                moved: kind == 7 && input.u8()? != 0,
+                kept: match kind {
+                    1 => Box::default(),
+                    _ => input.claims()?,
+                },
                 rules: RuleSet::restore(input.0).ok()?,
             })),
             2 => Self::Association(Arc::new(input.owner()?)),
@@ -325,6 +336,27 @@ impl Encoder {
         }
     }
 
+    /// Writes UE addresses with a count before them.
+    fn claims(&mut self, claims: &[AddressClaim]) {
+        self.u32(u32::try_from(claims.len()).unwrap_or(u32::MAX));
+        for claim in claims {
+            match *claim {
+                AddressClaim::Ue { instance, address } => {
+                    self.u64(instance.0);
+                    self.ip(address.into());
+                }
+                AddressClaim::Prefix { instance, prefix } => {
+                    let (address, length) = prefix.parts();
+                    self.u64(instance.0);
+                    self.ip(address.into());
+                    self.u8(length);
+                }
+                // Tunnels are always those of the rules.
+                AddressClaim::Teid { .. } => {}
+            }
+        }
+    }
+
     fn owner(&mut self, owner: &StoredPeer) {
         self.short(owner.node.value());
         self.address(owner.address);
@@ -390,6 +422,22 @@ impl<'a> Decoder<'a> {
             IpAddr::V4(ip) => SocketAddr::V4(SocketAddrV4::new(ip, port)),
             IpAddr::V6(ip) => SocketAddr::V6(SocketAddrV6::new(ip, port, 0, self.u32()?)),
         })
+    }
+
+    fn claims(&mut self) -> Option<Box<[AddressClaim]>> {
+        let count = self.u32()?;
+        let claim = |_| {
+            let instance = InstanceKey(self.u64()?);
+            Some(match self.ip()? {
+                IpAddr::V4(address) => AddressClaim::Ue { instance, address },
+                IpAddr::V6(address) => {
+                    let length = self.u8().filter(|length| *length <= 128)?;
+                    let prefix = Ipv6Prefix::new(address, length);
+                    AddressClaim::Prefix { instance, prefix }
+                }
+            })
+        };
+        (0..count).map(claim).collect()
     }
 
     fn owner(&mut self) -> Option<StoredPeer> {

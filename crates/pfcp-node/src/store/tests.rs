@@ -17,6 +17,7 @@ use super::{
     StoredPeer, StoredPfds, StoredResponse,
 };
 use crate::config::{Durability, StoreConfig};
+use crate::pool::{AddressClaim, InstanceKey, Ipv6Prefix};
 
 const ADDRESS: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 7));
 
@@ -27,6 +28,21 @@ fn owner() -> Arc<StoredPeer> {
         recovery: Recovery(7),
         local: ADDRESS,
     })
+}
+
+/// Addresses that every third session keeps.
+fn kept_by(number: u64) -> Box<[AddressClaim]> {
+    let instance = InstanceKey::of(b"internet");
+    let last = number.to_be_bytes()[7];
+    let address = [10, 45, 0, last].into();
+    let prefix = Ipv6Prefix::new([0x2001, 0xdb8, 0, last.into(), 0, 0, 0, 0].into(), 64);
+    match number % 3 {
+        0 => Box::new([
+            AddressClaim::Ue { instance, address },
+            AddressClaim::Prefix { instance, prefix },
+        ]),
+        _ => Box::default(),
+    }
 }
 
 /// Creates a session whose rules encode its number and a version.
@@ -45,6 +61,8 @@ fn session(number: u64, version: u32) -> Arc<SessionRecord> {
         peer_seid: Seid(number),
         owner: owner(),
         rules: change.rules,
+        kept: kept_by(number),
+        moved: number % 2 == 1,
     })
 }
 

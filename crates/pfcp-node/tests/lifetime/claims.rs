@@ -3,11 +3,12 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use strowger_pfcp::association::NodeName;
+use strowger_pfcp::endpoint::BodyBuilder;
 use strowger_pfcp::ie::Cause;
 use strowger_pfcp::{MessageType, Seid};
 use strowger_pfcp_node::{NodeConfig, SessionFilter};
 
-use crate::peer::{Bench, cause};
+use crate::peer::{Bench, cause, establishment};
 
 fn name(text: &str) -> NodeName {
     NodeName::from_text(text).unwrap()
@@ -29,6 +30,36 @@ async fn peer_cannot_claim_address_of_another_host() {
     assert_eq!(owner.claim(&own, 1).await, Cause::REQUEST_ACCEPTED);
     owner.establish(1, 1_000_000).await;
     assert_eq!(thief.claim(&own, 9).await, Cause::REQUEST_REJECTED);
+    assert_eq!(bench.node.stats().sessions, 1, "they are the owner's");
+    bench.end().await;
+}
+
+/// In any request, not only in a setup.
+#[tokio::test]
+async fn node_id_of_another_peer_is_refused_and_counted() {
+    let bench = Bench::with(named(r#"{ "smf.lab" = ["127.0.0.2"] }"#)).await;
+    let (mut owner, mut thief) = (bench.peer(2).await, bench.peer(3).await);
+    let own = name("smf.lab");
+    let claims = || bench.node.stats().claims_refused[0];
+    assert_eq!(thief.claim(&own, 1).await, Cause::REQUEST_REJECTED);
+    assert_eq!(claims(), ("node_id", 1));
+    assert_eq!(owner.claim(&own, 1).await, Cause::REQUEST_ACCEPTED);
+    owner.establish_as(&own, 1).await;
+    let release = BodyBuilder::new().node(&own);
+    let session = establishment(thief.name, 1, 1_000_000, 1);
+    let length = 4 + NodeName::from(thief.name).value().len();
+    let session = BodyBuilder::new().node(&own).bytes(&session[length..]);
+    for (number, kind, body) in [
+        (2, MessageType::ASSOCIATION_RELEASE_REQUEST, &release),
+        (3, MessageType::ASSOCIATION_UPDATE_REQUEST, &release),
+        (4, MessageType::PFD_MANAGEMENT_REQUEST, &release),
+        (5, MessageType::SESSION_ESTABLISHMENT_REQUEST, &session),
+    ] {
+        let answer = thief.ask(kind, Seid(0), body.as_slice()).await;
+        let refused = Cause::NO_ESTABLISHED_ASSOCIATION;
+        assert_eq!(cause(&answer), refused, "{kind}");
+        assert_eq!(claims(), ("node_id", number), "{kind}");
+    }
     assert_eq!(bench.node.stats().sessions, 1, "they are the owner's");
     bench.end().await;
 }

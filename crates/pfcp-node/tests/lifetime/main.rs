@@ -5,7 +5,9 @@
 
 mod claims;
 mod peer;
+mod pools;
 mod release;
+mod report_address;
 mod report_lifetime;
 mod restart;
 mod restoration;

@@ -18,7 +18,7 @@ use strowger_pfcp::ie::{
 use strowger_pfcp::message::{Body, SessionDeletionResponse, SessionEstablishmentRequest};
 use strowger_pfcp::usage::{DetectionRule, PacketBurst, ReportArrival, UsageTotals};
 use strowger_pfcp::{Frame, Header, IeType, Message, MessageType, Seid, Sequence};
-use strowger_pfcp_node::{DataPath, Node, NodeConfig, NodeHandle, NodeParts, TimeSpan};
+use strowger_pfcp_node::{DataPath, Node, NodeConfig, NodeHandle, NodeParts, ReportPort, TimeSpan};
 use tokio::net::UdpSocket;
 
 pub(crate) const T1: Duration = Duration::from_millis(100);
@@ -91,6 +91,7 @@ impl Bench {
         config.listen = vec!["127.0.0.1:0".parse().unwrap()];
         (config.timers.t1, config.timers.n1) = (T1, N1);
         config.timers.heartbeat = Duration::ZERO;
+        config.peer.report_port = ReportPort::Source;
         change(&mut config);
         let mut parts = NodeParts::default();
         parts.data_path = Some(data_path);

@@ -10,7 +10,7 @@ use strowger_pfcp::ie::Cause;
 use strowger_pfcp::{Header, MessageType, Seid, Sequence};
 use strowger_pfcp_node::{
     ClientError, DataPathKind, Load, LoadHandle, LoadPace, LoadPlan, LoadStats, Node, NodeConfig,
-    NodeHandle, OnLoss, PanicInjection, SessionFilter,
+    NodeHandle, OnLoss, PanicInjection, ReportPort, SessionFilter,
 };
 
 async fn node() -> (ActorSystem, NodeHandle) {
@@ -100,6 +100,7 @@ async fn mix_of_modifications_is_accepted_and_pages_idle_sessions() {
     let mut config = NodeConfig::default();
     config.listen = vec!["127.0.0.1:0".parse().unwrap()];
     config.data_path.kind = DataPathKind::Simulated;
+    config.peer.report_port = ReportPort::Source;
     config.data_path.tick = Duration::from_millis(10);
     let node = Node::start(&system, config).await.unwrap();
     let mut plan = plan(&node);

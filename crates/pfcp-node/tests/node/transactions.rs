@@ -46,8 +46,10 @@ fn far_id(dice: &mut Dice) -> Vec<u8> {
 
 /// A PDI that often matches the packets of another session.
 fn pdi(dice: &mut Dice) -> Vec<u8> {
-    let mut members = tlv(IeType::SOURCE_INTERFACE, &[dice.byte(2)]);
-    match dice.below(5) {
+    let source = dice.byte(2);
+    let mut members = tlv(IeType::SOURCE_INTERFACE, &[source]);
+    let tunnel = dice.below(5);
+    match tunnel {
         // To be chosen, with and without a CHOOSE ID.
         0 => members.extend(tlv(IeType::F_TEID, &[0x05])),
         1 => members.extend(tlv(IeType::F_TEID, &[0x0d, dice.byte(2)])),
@@ -59,8 +61,9 @@ fn pdi(dice: &mut Dice) -> Vec<u8> {
     }
     match dice.below(4) {
         0 => members.extend(tlv(IeType::UE_IP_ADDRESS, &[0x10])),
-        1 => {
-            let address = [0x02, 10, 45, 0, 1 + dice.byte(5)];
+        // Several sessions may have it elsewhere than on the core side without a tunnel.
+        1 if source == 1 && tunnel > 2 => {
+            let address = [0x06, 10, 45, 0, 1 + dice.byte(5)];
             members.extend(tlv(IeType::UE_IP_ADDRESS, &address));
         }
         _ => {}

@@ -17,8 +17,8 @@ use strowger_pfcp::message::{Body, SessionModificationRequest, SessionReportRequ
 use strowger_pfcp::usage::{DetectionRule, PacketBurst, ReportArrival, UsageTotals};
 use strowger_pfcp::{Frame, Header, IeType, MessageType, Seid, Sequence};
 use strowger_pfcp_node::{
-    Client, ClientConfig, DataPath, DataPathKind, Node, NodeConfig, NodeHandle, NodeParts, Session,
-    SessionReport, SessionRules, SimulatedTraffic, TimeSpan, TrafficModel,
+    Client, ClientConfig, DataPath, DataPathKind, Node, NodeConfig, NodeHandle, NodeParts,
+    ReportPort, Session, SessionReport, SessionRules, SimulatedTraffic, TimeSpan, TrafficModel,
 };
 use tokio::net::UdpSocket;
 use tokio::sync::Semaphore;
@@ -148,6 +148,7 @@ impl Bench {
     async fn of(parts: NodeParts, change: impl FnOnce(&mut NodeConfig)) -> Self {
         let system = ActorSystem::new("test").unwrap();
         let mut config = NodeConfig::default();
+        config.peer.report_port = ReportPort::Source;
         config.listen = vec!["127.0.0.1:0".parse().unwrap()];
         config.timers.t1 = Duration::from_millis(100);
         config.timers.n1 = 100;

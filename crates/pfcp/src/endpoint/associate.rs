@@ -193,12 +193,34 @@ impl Endpoint {
         why: SetupError,
     ) {
         self.stats.setups_refused += 1;
+        let is_claim = matches!(
+            why,
+            SetupError::Claimed { .. }
+                | SetupError::ReservedByConfig
+                | SetupError::AddressOfOtherHost
+        );
+        self.stats.claims_refused += u64::from(is_claim);
         if let Some(count) = self.refusals.count(now, peer.ip()) {
             self.events.push_back(Event::SetupRefused {
                 peer,
                 node,
                 count,
                 reason: why.to_string(),
+            });
+        }
+    }
+
+    /// Reports a request, other than a setup, under the Node ID of another peer.
+    pub(super) fn report_claim(&mut self, now: Instant, peer: SocketAddr, id: AssociationId) {
+        self.stats.claims_refused += 1;
+        let owner = self.associations.get(id);
+        let count = self.refusals.count(now, peer.ip());
+        if let Some((owner, count)) = owner.zip(count) {
+            self.events.push_back(Event::ClaimRefused {
+                peer,
+                node: owner.node.clone(),
+                owner: owner.address,
+                count,
             });
         }
     }

@@ -64,7 +64,7 @@ pub(super) struct DiscardCounters {
 
 /// Limits reports to one per interval for each key, and counts the occurrences in between.
 #[derive(Debug)]
-pub(super) struct DiscardReportLimiter<K>(FxHashMap<K, LastDiscardReport>);
+pub struct DiscardReportLimiter<K>(FxHashMap<K, LastDiscardReport>);
 
 #[derive(Debug)]
 struct LastDiscardReport {
@@ -109,7 +109,7 @@ impl<K> Default for DiscardReportLimiter<K> {
 
 impl<K: Eq + Hash> DiscardReportLimiter<K> {
     /// Counts an occurrence. Returns the number of occurrences to report, if a report is due.
-    pub(super) fn count(&mut self, now: Instant, key: K) -> Option<u64> {
+    pub fn count(&mut self, now: Instant, key: K) -> Option<u64> {
         match self.0.get_mut(&key) {
             Some(last) if now < last.at + REPORT_INTERVAL => {
                 last.since += 1;

@@ -89,6 +89,17 @@ pub enum Event {
         /// The cause in the answer.
         cause: Option<Cause>,
     },
+    /// A request, other than a setup, was refused because its Node ID belongs to another peer.
+    ClaimRefused {
+        /// The address of the sender.
+        peer: SocketAddr,
+        /// The Node ID.
+        node: NodeName,
+        /// The address that the Node ID belongs to.
+        owner: SocketAddr,
+        /// Number of refused requests of the host since the last event.
+        count: u64,
+    },
     /// A setup was refused because the Node ID does not belong to the sender, or because there is
     /// no room for more associations. Reported at most once per interval for each peer.
     SetupRefused {

@@ -310,7 +310,12 @@ impl Endpoint {
             .ok()
             .and_then(|node| self.associations.get_by_node(&node));
         let association = match named {
-            Some(association) => Some(association.id).filter(|_| association.is_at(peer.ip())),
+            Some(association) if !association.is_at(peer.ip()) => {
+                let id = association.id;
+                self.report_claim(now, peer, id);
+                None
+            }
+            Some(association) => Some(association.id),
             None if top.node.is_some() => None,
             None => self
                 .associations
@@ -381,10 +386,14 @@ impl Endpoint {
             Some(node) => self.associations.get_by_node(&node),
             None => self.associations.from_address(peer),
         };
-        let Some(id) = association
-            .filter(|one| one.is_at(peer.ip()))
-            .map(|one| one.id)
-        else {
+        let (id, is_its_own) = match association {
+            Some(one) => (Some(one.id), one.is_at(peer.ip())),
+            None => (None, false),
+        };
+        let Some(id) = id.filter(|_| is_its_own) else {
+            if let Some(id) = id {
+                self.report_claim(now, peer, id);
+            }
             let body = self.refusal(request, Cause::NO_ESTABLISHED_ASSOCIATION);
             return Ok(NodeRequestOutcome::Answer(body));
         };

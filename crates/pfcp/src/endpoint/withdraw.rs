@@ -4,6 +4,7 @@
 //! request may end before that: the peer may then reuse its SEID for another session, and would
 //! take a retransmission for a request about that session.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -45,6 +46,26 @@ impl Endpoint {
     ) -> Result<OutstandingRequest, RequestError> {
         let found = self.associations.get(association);
         let peer = found.ok_or(RequestError::NoAssociation)?.address;
+        self.request_at(now, (association, peer), message_type, seid, body)
+    }
+
+    /// Sends a request about an association, like [`Endpoint::request_about`], to another address
+    /// of its peer. A CP function tells in its F-SEID where it expects the requests about a
+    /// session, TS 29.244 §4.3.2.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Endpoint::request_about`].
+    pub fn request_at(
+        &mut self,
+        now: Instant,
+        (association, peer): (AssociationId, SocketAddr),
+        message_type: MessageType,
+        seid: Seid,
+        body: &[u8],
+    ) -> Result<OutstandingRequest, RequestError> {
+        if self.associations.get(association).is_none() {
+            return Err(RequestError::NoAssociation);
+        }
         let sequence = self.requests.sequence(peer)?;
         let mut header = Header::node(message_type, sequence);
         header.seid = message_type.is_session().then_some(seid);

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use super::detection::{Detection, instance_of_ue, network_first};
 use super::draft::{RuleSetDraft, put, raw};
 use super::kind::{RuleId, RuleKind};
 use super::refusal::Refusal;
@@ -21,7 +22,9 @@ pub trait Allocator {
     /// Returns the cause to answer with.
     fn f_teid(&mut self, request: &FTeid, network_instance: Option<&[u8]>) -> Result<FTeid, Cause>;
 
-    /// Allocates IP addresses for a UE.
+    /// Allocates IP addresses for a UE. `network_instance` is the value of the Network Instance of
+    /// its data network: that of the packets to the UE, if a rule for these asks, or else that to
+    /// which packets from the UE are forwarded.
     ///
     /// # Errors
     /// Returns the cause to answer with.
@@ -106,22 +109,31 @@ impl RuleSetDraft<'_> {
             tunnels: Vec::new(),
             addresses: None,
         };
-        let mut created = Vec::new();
-        for id in std::mem::take(&mut self.changed) {
+        let mut created = BTreeMap::new();
+        let mut changed = std::mem::take(&mut self.changed);
+        network_first(&mut changed, &self.rules);
+        for id in changed {
             let Some(value) = self.rules.get(&id) else {
                 continue;
             };
             let filled = match id.kind {
                 RuleKind::Pdr => allocations.fill_pdr(value, &self.rules),
-                RuleKind::TrafficEndpoint => allocations.fill(value, &self.rules),
+                RuleKind::TrafficEndpoint => {
+                    let instance = Detection::of(value).network_instance;
+                    allocations.fill(value, instance, &self.rules)
+                }
                 _ => continue,
             };
             if let Some(filled) = filled.map_err(|refusal| refusal.rule(id))? {
-                put_created(&mut created, id, &filled.allocated)?;
+                created.insert(id, filled.allocated);
                 self.rules.insert(id, Cow::Owned(filled.value));
             }
         }
-        Ok(created)
+        let mut elements = Vec::new();
+        for (id, allocated) in created {
+            put_created(&mut elements, id, &allocated)?;
+        }
+        Ok(elements)
     }
 }
 
@@ -170,7 +182,7 @@ impl Allocations<'_> {
         let mut allocated = Vec::new();
         for tlv in Tlvs::new(rule).map_while(Result::ok) {
             let filled = match tlv.ie {
-                IeType::PDI => self.fill(tlv.value, rules)?,
+                IeType::PDI => self.fill(tlv.value, instance_of_ue(rule, rules), rules)?,
                 _ => None,
             };
             match filled {
@@ -184,13 +196,15 @@ impl Allocations<'_> {
         Ok((!allocated.is_empty()).then_some(FilledGroup { value, allocated }))
     }
 
-    /// Fills in a PDI or a traffic endpoint.
-    fn fill(&mut self, group: &[u8], rules: &Rules<'_>) -> Result<Option<FilledGroup>, Refusal> {
+    /// Fills in a PDI or a traffic endpoint. The UE belongs to the network instance `of_ue`.
+    fn fill(
+        &mut self,
+        group: &[u8],
+        of_ue: Option<&[u8]>,
+        rules: &Rules<'_>,
+    ) -> Result<Option<FilledGroup>, Refusal> {
         let mut requests = GroupRequests::default();
-        let instance = Tlvs::new(group)
-            .map_while(Result::ok)
-            .find(|tlv| tlv.ie == IeType::NETWORK_INSTANCE)
-            .map(|tlv| tlv.value);
+        let instance = Detection::of(group).network_instance;
         let mut value = Vec::with_capacity(group.len() + 16);
         let mut allocated = Vec::new();
         for tlv in Tlvs::new(group).map_while(Result::ok) {
@@ -198,7 +212,7 @@ impl Allocations<'_> {
             let given = match tlv.ie {
                 IeType::F_TEID => self.tunnel(tlv.value, instance, &mut value)?,
                 IeType::UE_IP_ADDRESS => {
-                    self.address(tlv.value, (instance, rules), &mut requests, &mut value)?
+                    self.address(tlv.value, (of_ue, rules), &mut requests, &mut value)?
                 }
                 _ => false,
             };

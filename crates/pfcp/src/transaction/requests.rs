@@ -60,6 +60,8 @@ pub enum TimerAction {
         request: RequestId,
         /// Address and port to send to.
         peer: SocketAddr,
+        /// The association that the request is about, if any.
+        about: Option<AssociationId>,
         /// The same bytes as before.
         bytes: Arc<[u8]>,
     },
@@ -319,6 +321,7 @@ impl Requests {
             return Some(TimerAction::Retransmit {
                 request,
                 peer: key.0,
+                about: waiting.about,
                 bytes,
             });
         }

@@ -69,6 +69,7 @@ const COUNTS: &[&str] = &[
     "n4.peer.transactions",
     "n4.peer.requests_per_second",
     "n4.peer.burst",
+    "n4.peer.report_port",
     "n4.timers.n1",
     "n4.pools.teid_first",
     "n4.pools.teid_last",
