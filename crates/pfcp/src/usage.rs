@@ -70,7 +70,7 @@ pub struct UsageLimits {
     /// The time without packets after which traffic counts as stopped, if a rule does not specify
     /// it.
     pub idle_timeout: Duration,
-    /// Maximum number of packets buffered for a forwarding action rule.
+    /// Maximum number of packets buffered for a session.
     pub buffer: u64,
 }
 
@@ -523,8 +523,8 @@ impl UsageMeter {
             self.drop_all(dropped);
         }
         for (_, rule) in &mut self.rules {
-            // Only rules with ASPOC take part in a pause of charging (§8.2.68). RUMUC resumes all
-            // of them.
+            // Only rules with ASPOC take part in a pause of charging (§8.2.31). RUMUC also resumes
+            // a rule that lost ASPOC during the pause, because nothing else would.
             let pausable = rule.parameters.has(MeasurementInformation::ASPOC);
             if pausable && flags.contains(PfcpsmreqFlags::SUMPC) {
                 rule.pause(now, true);
@@ -619,8 +619,8 @@ fn volume(path: &PdrPath, traffic: PacketBurst) -> Volume {
     }
 }
 
-/// Number of seconds from 1900 to 2 January 2020.
-const YEAR_2020: u32 = 3_786_912_000;
+/// Number of seconds from 1900 to 2020.
+const YEAR_2020: u32 = 3_786_825_600;
 
 /// The action for packets when a quota is exhausted and the rule does not specify one.
 const DROP: FarAction = FarAction {

@@ -227,7 +227,10 @@ impl UrrState {
             self.validity = self.parameters.validity.map(|validity| now + validity);
             // A quota that is exhausted at once and without usage is zero: it blocks without a
             // report.
-            let unused = unreported.volume.total() == 0 && unreported.events == 0;
+            // A fraction of a second is not reported, and cannot exhaust any other time quota.
+            let unused = unreported.volume.total() == 0
+                && unreported.events == 0
+                && unreported.time < Duration::from_secs(1);
             // With usage that already exceeds the quota, `check` blocks and triggers the report.
             self.blocked = unused && self.quotas.reached(&self.quota_usage);
         }
@@ -283,10 +286,15 @@ impl UrrState {
 
     /// Pauses or resumes the measurement.
     pub(super) fn pause(&mut self, now: Instant, pause: bool) {
+        // A rule that is not paused goes on: to resume it must not stop its clock.
+        if self.paused == pause {
+            return;
+        }
         self.accrue_time(now);
-        // After the pause the next packet starts the clock again.
+        // After the pause the next packet starts the clock again, or ISTM does.
         self.clock = None;
         self.paused = pause;
+        self.meter_at_once(now);
     }
 
     /// Counts the time up to `now`.
@@ -470,6 +478,9 @@ impl UrrState {
         };
         // The usage before a monitoring time is reported apart, but not until something triggers a
         // report (§8.2.15).
+        // The span is reported in whole seconds; the fraction goes on counting.
+        let fraction = subsecond_part(self.counts.time);
+        self.counts.time -= fraction;
         self.spans.push(MeasuredSpan {
             counts: self.counts,
             started: self.started,
@@ -477,9 +488,8 @@ impl UrrState {
             first: self.first.take(),
             last: self.last.take(),
         });
-        // The span will be written in whole seconds; the fraction goes on counting.
         self.counts = Counts {
-            time: subsecond_part(self.counts.time),
+            time: fraction,
             ..Counts::default()
         };
         self.started = now;
