@@ -2,6 +2,7 @@
 
 mod bench;
 mod buffering;
+mod memory;
 mod random;
 mod sending;
 
