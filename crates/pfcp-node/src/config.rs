@@ -103,6 +103,10 @@ pub struct Limits {
     /// The maximum number of usage reporting rules of one session. Each that measures takes about a
     /// kilobyte, which is many times the size of its elements.
     pub urrs: usize,
+    /// The maximum memory of the rules of all sessions, in bytes: their elements, and about a
+    /// kilobyte for each usage reporting rule.
+    #[serde(deserialize_with = "strowger::deserialize_size")]
+    pub rule_memory: u64,
     /// The maximum number of usage reports of one session that wait for the peer. Beyond it, new
     /// usage is added to waiting reports.
     pub usage_reports: usize,
@@ -256,22 +260,9 @@ impl NodeConfig {
             return Err(ConfigError::NoListenAddress);
         }
         let limits = &self.limits;
-        for (key, value) in [
-            ("associations", limits.associations),
-            ("sessions", limits.sessions),
-            ("sessions_per_association", limits.sessions_per_association),
-            ("datagram", limits.datagram),
-            ("transactions", limits.transactions),
-            ("response_cache", limits.response_cache),
-            ("session_bytes", limits.session_bytes),
-            ("urrs", limits.urrs),
-            ("usage_reports", limits.usage_reports),
-            ("buffered_packets", limits.buffered_packets),
-            ("pfd_bytes", limits.pfd_bytes),
-        ] {
-            if value == 0 {
-                return Err(ConfigError::ZeroLimit { key });
-            }
+        if let Some((key, _)) = limits.rows().into_iter().find(|(_, value)| *value == 0) {
+            let key = key.trim_start_matches("limits.");
+            return Err(ConfigError::ZeroLimit { key });
         }
         let (first, last) = (self.pools.teid_first, self.pools.teid_last);
         if first == 0 || first > last {
@@ -329,6 +320,29 @@ fn feature(name: &str) -> Option<(usize, u8)> {
         "ueip" => Some((2, 1 << 2)),
         "ip6pl" => Some((3, 1 << 5)),
         _ => None,
+    }
+}
+
+impl Limits {
+    /// Returns the limits with their configuration keys.
+    pub(crate) const fn rows(&self) -> [(&'static str, u64); 12] {
+        [
+            ("limits.associations", self.associations as u64),
+            ("limits.sessions", self.sessions as u64),
+            (
+                "limits.sessions_per_association",
+                self.sessions_per_association as u64,
+            ),
+            ("limits.datagram", self.datagram as u64),
+            ("limits.transactions", self.transactions as u64),
+            ("limits.response_cache", self.response_cache as u64),
+            ("limits.session_bytes", self.session_bytes as u64),
+            ("limits.urrs", self.urrs as u64),
+            ("limits.rule_memory", self.rule_memory),
+            ("limits.usage_reports", self.usage_reports as u64),
+            ("limits.buffered_packets", self.buffered_packets as u64),
+            ("limits.pfd_bytes", self.pfd_bytes as u64),
+        ]
     }
 }
 
@@ -394,6 +408,7 @@ impl Default for Limits {
             response_cache: 65_536,
             session_bytes: 64 * 1024,
             urrs: 512,
+            rule_memory: 4 << 30,
             usage_reports: 64,
             buffered_packets: 1024,
             pfd_bytes: 1024 * 1024,

@@ -48,6 +48,7 @@ mod pool;
 mod profile;
 mod restoration;
 mod robustness;
+mod rule_memory;
 mod scenario;
 mod seeded_bug;
 mod session;

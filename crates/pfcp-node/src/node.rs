@@ -188,6 +188,7 @@ impl Node {
             writing: Mutex::default(),
             endpoint: Mutex::default(),
             data_path: host_parts.data_path(&config),
+            reserved: Arc::default(),
             meters: Mutex::default(),
             policy: host_parts.policy_client(&config),
             topics: NodeTopics::open(system)?,
@@ -342,6 +343,14 @@ pub struct NodeStats {
     pub repeated: u64,
     /// Number of cached responses that were evicted early.
     pub evicted: u64,
+    /// The memory that the rules of all sessions take, in bytes, as an estimate from above.
+    pub rule_memory: u64,
+    /// The memory of the rules of the host that has the most.
+    pub rule_memory_of_peer: u64,
+    /// Number of requests that were refused because of the memory of their rules.
+    pub memory_refused: u64,
+    /// The limits of the node, by configuration key.
+    pub limits: Vec<(&'static str, u64)>,
     /// Number of requests that were refused because their sender exceeded a limit.
     pub limited: u64,
     /// Number of restarts of peers, which ended their sessions.
@@ -456,7 +465,18 @@ impl NodeHandle {
     #[must_use]
     pub fn stats(&self) -> NodeStats {
         let counters = &self.shared.counters;
+        let config = &self.shared.config;
+        let (rule_memory, rule_memory_of_peer) = self.shared.store.most_rule_memory();
         NodeStats {
+            rule_memory,
+            rule_memory_of_peer,
+            memory_refused: get(&counters.memory_refused),
+            limits: config
+                .limits
+                .rows()
+                .into_iter()
+                .chain(config.peer.rows())
+                .collect(),
             sessions: self.shared.store.len(),
             associations: self.shared.store.associations().len(),
             established: get(&counters.established),

@@ -25,6 +25,7 @@ use strowger_pfcp::{Frame, IeType, Index, MessageView, Rejection, Seid};
 use crate::endpoint::OutgoingReport;
 use crate::policy::PolicyRequestKind;
 use crate::pool::AddressClaim;
+use crate::rule_memory::{MemoryReservation, memory_of};
 use crate::seeded_bug::{Bug, seeded};
 use crate::shared::{Shared, add};
 use crate::store::{self, PendingWrite, RequestKey, SessionRecord, StoredPeer, StoredResponse};
@@ -220,6 +221,15 @@ impl Actor for SessionActor {
     }
 }
 
+/// A session after a modification: its record, the elements for the answer, the change by the
+/// policy, and the memory that is set aside.
+type ChangedSession = (
+    SessionRecord,
+    Vec<u8>,
+    Option<Vec<u8>>,
+    Option<MemoryReservation>,
+);
+
 impl SessionActor {
     async fn handle_request(
         &mut self,
@@ -263,7 +273,7 @@ impl SessionActor {
     ) -> SessionResponse {
         let peer_seid = peer_seid(frame);
         let committed = match self.accept(frame, owner, peer_seid, now).await {
-            Ok((record, created)) => {
+            Ok((record, created, _reserved)) => {
                 let bytes = answer::established(frame, &self.shared, &record, &created);
                 self.commit(record, key, bytes.into()).await
             }
@@ -287,7 +297,7 @@ impl SessionActor {
         (owner, count): (&Arc<StoredPeer>, usize),
         peer_seid: Option<Seid>,
         now: Instant,
-    ) -> Result<(SessionRecord, Vec<u8>), Refusal> {
+    ) -> Result<(SessionRecord, Vec<u8>, Option<MemoryReservation>), Refusal> {
         self.check_interface(frame, owner)?;
         check_peer_seid(peer_seid)?;
         let change = RuleSet::establish(frame, &mut self.allocator())?;
@@ -299,6 +309,7 @@ impl SessionActor {
             before: None,
         };
         let (rules, _) = self.decided(rules, context).await?;
+        let reserved = self.reserve_memory(&rules, owner, None)?;
         let kept = self.claim_addresses(&rules, owner, now)?;
         let record = SessionRecord {
             seid: self.seid,
@@ -309,7 +320,7 @@ impl SessionActor {
             moved: false,
         };
         self.check_report_host(&record, now);
-        Ok((record, created))
+        Ok((record, created, reserved))
     }
 
     async fn modify(
@@ -323,7 +334,7 @@ impl SessionActor {
         };
         let mut metered = None;
         let committed = match self.change(frame, &live, now).await {
-            Ok((record, mut created, by_policy)) => {
+            Ok((record, mut created, by_policy, _reserved)) => {
                 let by_policy = by_policy.as_deref().and_then(|by| Frame::decode(by).ok());
                 let requests: Vec<&Frame<'_>> = [frame].into_iter().chain(&by_policy).collect();
                 metered = self.plan_meter_change(now, &record.rules, &requests);
@@ -366,7 +377,7 @@ impl SessionActor {
         frame: &Frame<'_>,
         live: &SessionRecord,
         now: Instant,
-    ) -> Result<(SessionRecord, Vec<u8>, Option<Vec<u8>>), Refusal> {
+    ) -> Result<ChangedSession, Refusal> {
         self.check_interface(frame, &live.owner)?;
         check_peer_seid(peer_seid(frame))?;
         let change = live.rules.modify(frame, &mut self.allocator())?;
@@ -378,6 +389,7 @@ impl SessionActor {
             before: Some(&live.rules),
         };
         let (rules, by_policy) = self.decided(rules, context).await?;
+        let reserved = self.reserve_memory(&rules, &live.owner, Some(&live.rules))?;
         let kept = self.claim_addresses(&rules, &live.owner, now)?;
         let record = SessionRecord {
             seid: self.seid,
@@ -390,7 +402,7 @@ impl SessionActor {
         if peer_seid(frame).is_some() {
             self.check_report_host(&record, now);
         }
-        Ok((record, created, by_policy))
+        Ok((record, created, by_policy, reserved))
     }
 
     /// Checks that a request has the IEs that the configured interface of its peer requires.
@@ -461,20 +473,36 @@ impl SessionActor {
         }
     }
 
-    /// Claims the addresses of the rules, and checks the size of the rules. Returns the addresses
-    /// that the session keeps besides.
+    /// Checks the size of the rules, and sets memory aside if they take more than those `before`.
+    fn reserve_memory(
+        &self,
+        rules: &RuleSet,
+        owner: &StoredPeer,
+        before: Option<&RuleSet>,
+    ) -> Result<Option<MemoryReservation>, Refusal> {
+        let limits = &self.shared.config.limits;
+        let full = || Refusal::new(Cause::NO_RESOURCES_AVAILABLE);
+        if rules.bytes().len() > limits.session_bytes
+            || rules.rules(RuleKind::Urr).count() > limits.urrs
+        {
+            return Err(full());
+        }
+        let more = memory_of(rules).saturating_sub(before.map_or(0, memory_of));
+        // A change that needs no more is possible at the limit too.
+        if more == 0 {
+            return Ok(None);
+        }
+        let reserved = self.shared.reserve_rule_memory(owner.address.ip(), more);
+        reserved.map(Some).ok_or_else(full)
+    }
+
+    /// Claims the addresses of the rules. Returns the addresses that the session keeps besides.
     fn claim_addresses(
         &self,
         rules: &RuleSet,
         owner: &StoredPeer,
         now: Instant,
     ) -> Result<Box<[AddressClaim]>, Refusal> {
-        let limits = &self.shared.config.limits;
-        if rules.bytes().len() > limits.session_bytes
-            || rules.rules(RuleKind::Urr).count() > limits.urrs
-        {
-            return Err(Refusal::new(Cause::NO_RESOURCES_AVAILABLE));
-        }
         // Only a UP function with the feature IP6PL accepts prefix lengths, TS 29.244 §8.2.25.
         if !self.shared.config.offers("ip6pl") {
             let rule = rules.rule_of_ue(|ue| ue.ipv6_prefix_length.is_some());

@@ -20,6 +20,7 @@ use crate::endpoint::EndpointMsg;
 use crate::pfd::PfdStore;
 use crate::policy::PolicyClient;
 use crate::pool::AddressPool;
+use crate::rule_memory::MemoryUse;
 use crate::session::{ClaimKind, SharedMeter};
 use crate::socket::{Batch, Sockets};
 use crate::store::{Store, WriteRefused};
@@ -51,6 +52,8 @@ pub(crate) struct Shared {
     /// The actor that sends the reports of sessions.
     pub(crate) endpoint: Mutex<Option<ActorRef<EndpointMsg>>>,
     pub(crate) data_path: Arc<dyn DataPath>,
+    /// The memory that is set aside for rules until the store has them.
+    pub(crate) reserved: Arc<Mutex<MemoryUse>>,
     /// The usage measurements of sessions.
     pub(crate) meters: Mutex<FxHashMap<Seid, SharedMeter>>,
     pub(crate) policy: Option<PolicyClient>,
@@ -132,6 +135,8 @@ pub(crate) struct NodeCounters {
     pub(crate) datagrams: AtomicU64,
     pub(crate) repeated: AtomicU64,
     pub(crate) evicted: AtomicU64,
+    /// Number of requests that were refused because of the memory of their rules.
+    pub(crate) memory_refused: AtomicU64,
     /// Number of requests that were refused because their sender exceeded a limit.
     pub(crate) limited: AtomicU64,
     /// Numbers of restarts of peers, of restarts that a heartbeat indicated and the peer denied,

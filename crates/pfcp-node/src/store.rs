@@ -206,6 +206,17 @@ pub(crate) trait Store: fmt::Debug + Send + Sync {
         self.table().len()
     }
 
+    /// Returns the memory that rules take, in total and those of a host.
+    fn rule_memory(&self, host: IpAddr) -> (u64, u64) {
+        self.table()
+            .rule_memory(|used| (used.total(), used.of(host)))
+    }
+
+    /// Returns the memory that rules take, in total and those of the host with the most.
+    fn most_rule_memory(&self) -> (u64, u64) {
+        self.table().rule_memory(|used| (used.total(), used.most()))
+    }
+
     /// Returns the associations, in the order of their Node IDs.
     fn associations(&self) -> Vec<Arc<StoredPeer>> {
         self.table().associations()

@@ -20,6 +20,7 @@
 mod buffer;
 mod count;
 mod inactivity;
+mod meter_rule;
 mod modification;
 mod parameters;
 mod path;
@@ -49,6 +50,7 @@ pub use traffic::{DetectionRule, PacketBurst, PacketOutcome};
 use buffer::{BufferOutcome, Buffers};
 use count::Volume;
 use inactivity::{InactivityTimer, inactivity_after};
+use meter_rule::MeterRule;
 use modification::UsageModification;
 use parameters::UrrParameters;
 use path::{FarAction, PdrPath, SessionForwarding};
@@ -70,7 +72,7 @@ pub struct UsageLimits {
     /// The time without packets after which traffic counts as stopped, if a rule does not specify
     /// it.
     pub idle_timeout: Duration,
-    /// Maximum number of packets buffered for a forwarding action rule.
+    /// Maximum number of packets buffered for a session.
     pub buffer: u64,
 }
 
@@ -142,8 +144,7 @@ pub struct FinalReports {
 pub struct UsageMeter {
     epoch: Epoch,
     limits: UsageLimits,
-    // Boxed, because the vector in the map would reserve space for four rules to store one.
-    rules: LiteMap<u32, Box<UrrState>>,
+    rules: LiteMap<u32, MeterRule>,
     paths: SessionForwarding,
     buffers: Buffers,
     queue: ReportQueue,
@@ -169,15 +170,27 @@ impl UsageMeter {
     /// Starts the measurement of a session.
     #[must_use]
     pub fn new(now: Instant, epoch: Epoch, limits: UsageLimits, rules: &RuleSet) -> Self {
-        let mut counted = LiteMap::new();
+        Self::numbered(now, epoch, limits, rules, 0)
+    }
+
+    fn numbered(
+        now: Instant,
+        epoch: Epoch,
+        limits: UsageLimits,
+        rules: &RuleSet,
+        number: u32,
+    ) -> Self {
+        // Not more than are there: the vector in the map would reserve space for four.
+        let mut metered = LiteMap::with_capacity(rules.rules(RuleKind::Urr).count());
         for urr in rules.urrs().filter_map(Result::ok) {
-            let rule = UrrState::new(now, epoch, UrrParameters::of(&urr));
-            counted.insert(urr.urr_id.0, rule.into());
+            let like = metered.last().map(|(_, rule)| rule);
+            let rule = MeterRule::new(now, epoch, UrrParameters::of(&urr), number, like);
+            metered.insert(urr.urr_id.0, rule);
         }
         Self {
             epoch,
             limits,
-            rules: counted,
+            rules: metered,
             paths: SessionForwarding::of(rules),
             buffers: Buffers::default(),
             queue: ReportQueue::default(),
@@ -192,14 +205,10 @@ impl UsageMeter {
     /// loss.
     #[must_use]
     pub fn resumed(now: Instant, epoch: Epoch, limits: UsageLimits, rules: &RuleSet) -> Self {
-        let mut usage = Self::new(now, epoch, limits, rules);
         // Counted from 2020, because the seconds since 1900 wrap in 2036 and would then be lower
         // than the numbers in use.
         let number = epoch.seconds(now).wrapping_sub(YEAR_2020);
-        for (_, rule) in &mut usage.rules {
-            rule.resume(number);
-        }
-        usage
+        Self::numbered(now, epoch, limits, rules, number)
     }
 
     /// Measures packets that were detected at `at`, and returns the decision about them.
@@ -231,9 +240,9 @@ impl UsageMeter {
         let named = path.urrs.iter().filter_map(|urr| self.rules.get(urr));
         // One exhausted quota is enough, whatever the other rules of the path still have
         // (§5.2.2.2).
-        let blocked = named.into_iter().find(|rule| rule.blocked)?;
+        let blocked = named.into_iter().find(|rule| rule.is_blocked())?;
         let far = blocked
-            .parameters
+            .parameters()
             .quota_far
             .and_then(|far| self.paths.fars.get(&far));
         // FAR ID for Quota Action (Table 7.5.2.4-1). Without one, or without that FAR, packets are
@@ -266,8 +275,9 @@ impl UsageMeter {
                     // MBQE measures before QoS enforcement (§8.2.68), so also packets that are
                     // dropped. Buffered ones come through here again when they are released, and
                     // count only then.
-                    && (forwards || rule.parameters.has(MeasurementInformation::MBQE) && !buffers)
+                    && (forwards || rule.parameters().has(MeasurementInformation::MBQE) && !buffers)
                 {
+                    let rule = rule.start(self.epoch);
                     rule.count(at, self.epoch, volume(path, traffic), traffic.events);
                 }
             }
@@ -298,7 +308,10 @@ impl UsageMeter {
             return;
         }
         for urr in &path.urrs {
-            if let Some(rule) = self.rules.get_mut(urr) {
+            if let Some(rule) = self.rules.get_mut(urr)
+                && rule.parameters().wants(ReportingTriggers::DROTH)
+            {
+                let rule = rule.start(self.epoch);
                 rule.count_dropped(traffic.packets, traffic.bytes);
             }
         }
@@ -330,7 +343,7 @@ impl UsageMeter {
         // period lasts a second at least.
         while let Some(at) = self.due_at().filter(|at| *at <= now) {
             let at = at.min(now);
-            for (_, rule) in &mut self.rules {
+            for rule in states(&mut self.rules) {
                 rule.due(at, self.limits.idle_timeout);
             }
             self.queue_downlink_reports(at);
@@ -378,6 +391,10 @@ impl UsageMeter {
             if self.queue.len() >= self.limits.waiting {
                 break;
             }
+            // A rule without a state has nothing to report.
+            let Some(rule) = rule.state_mut() else {
+                continue;
+            };
             for mut note in rule.take_unmeasured_reports(UrrId(id)) {
                 // Start and stop of traffic are reported with the address of the UE (Table
                 // 7.5.8.3-1).
@@ -396,13 +413,16 @@ impl UsageMeter {
             return;
         }
         // A linked report does not trigger further linked reports.
-        let linked = |rule: &UrrState| rule.parameters.links.iter().any(|link| made.contains(link));
         for (&id, rule) in &mut self.rules {
+            let parameters = rule.parameters();
             if !made.contains(&id)
-                && rule.parameters.wants(ReportingTriggers::LIUSA)
-                && rule.may_report()
-                && linked(rule)
+                && parameters.wants(ReportingTriggers::LIUSA)
+                && parameters.links.iter().any(|link| made.contains(link))
             {
+                let rule = rule.start(self.epoch);
+                if !rule.may_report() {
+                    continue;
+                }
                 // Beyond the limit, if need be: a linked report belongs to one that is queued
                 // already (§8.2.55).
                 let trigger = rule.pending_triggers | UsageReportTrigger::LIUSA;
@@ -474,6 +494,7 @@ impl UsageMeter {
                 (false, true) => UsageReportTrigger::IMMER,
                 (false, false) => continue,
             };
+            let rule = rule.start(self.epoch);
             reports.extend(rule.take_unmeasured_reports(UrrId(id)));
             // Reports that are pending would cover the same usage, so they become part of this one.
             let trigger = trigger | rule.pending_triggers;
@@ -485,13 +506,14 @@ impl UsageMeter {
         for (id, parameters) in urrs {
             match self.rules.get_mut(&id) {
                 None => {
-                    _ = self
-                        .rules
-                        .insert(id, UrrState::new(now, self.epoch, parameters).into())
+                    let like = self.rules.last().map(|(_, rule)| rule);
+                    let rule = MeterRule::new(now, self.epoch, parameters, 0, like);
+                    self.rules.insert(id, rule);
                 }
                 Some(rule) => {
                     // A rule that the request does not name keeps its counters and deadlines.
                     if let Some(given) = modification.updated.get(&id) {
+                        let rule = rule.start(self.epoch);
                         rule.update(now, self.epoch, parameters, given);
                     }
                 }
@@ -523,12 +545,14 @@ impl UsageMeter {
             self.drop_all(dropped);
         }
         for (_, rule) in &mut self.rules {
-            // Only rules with ASPOC take part in a pause of charging (§8.2.68). RUMUC resumes all
-            // of them.
-            let pausable = rule.parameters.has(MeasurementInformation::ASPOC);
+            // Only rules with ASPOC take part in a pause of charging (§8.2.31). RUMUC also resumes
+            // a rule that lost ASPOC during the pause, because nothing else would.
+            let pausable = rule.parameters().has(MeasurementInformation::ASPOC);
             if pausable && flags.contains(PfcpsmreqFlags::SUMPC) {
-                rule.pause(now, true);
-            } else if flags.contains(PfcpsmreqFlags::RUMUC) {
+                rule.start(self.epoch).pause(now, true);
+            } else if flags.contains(PfcpsmreqFlags::RUMUC)
+                && let Some(rule) = rule.state_mut()
+            {
                 rule.pause(now, false);
             }
         }
@@ -560,6 +584,7 @@ impl UsageMeter {
         // Older reports first, so that the numbers of each rule ascend.
         let mut reports = self.queue.take_all();
         for (&id, rule) in &mut self.rules {
+            let rule = rule.start(self.epoch);
             reports.extend(rule.take_unmeasured_reports(UrrId(id)));
             let trigger = UsageReportTrigger::TERMR | rule.pending_triggers;
             reports.extend(rule.report(UrrId(id), now, self.epoch, trigger));
@@ -571,6 +596,19 @@ impl UsageMeter {
             reports: count - rest.len(),
             more: report_queue::requests(&rest, self.limits.message),
         }
+    }
+
+    /// Returns the memory that a meter of these rules takes once each of them counts, in bytes, as
+    /// an estimate from above.
+    #[must_use]
+    pub fn memory(rules: &RuleSet) -> usize {
+        let entry = size_of::<(u32, MeterRule)>();
+        let urrs = rules.rules(RuleKind::Urr);
+        let urrs = urrs.map(|rule| entry + UrrState::memory(rule.tlvs()));
+        // The state of all other rules is not larger than their elements.
+        let pdrs = rules.rules(RuleKind::Pdr);
+        let pdr = size_of::<(u16, Arc<PdrPath>)>() + size_of::<PdrPath>();
+        urrs.sum::<usize>() + pdrs.count() * pdr
     }
 
     /// Returns the packet detection rules.
@@ -603,6 +641,11 @@ impl UsageMeter {
     }
 }
 
+/// Returns the states of the rules that have one.
+fn states(rules: &mut LiteMap<u32, MeterRule>) -> impl Iterator<Item = &mut UrrState> {
+    rules.iter_mut().filter_map(|(_, rule)| rule.state_mut())
+}
+
 fn volume(path: &PdrPath, traffic: PacketBurst) -> Volume {
     let PacketBurst { bytes, packets, .. } = traffic;
     match path.uplink {
@@ -619,8 +662,8 @@ fn volume(path: &PdrPath, traffic: PacketBurst) -> Volume {
     }
 }
 
-/// Number of seconds from 1900 to 2 January 2020.
-const YEAR_2020: u32 = 3_786_912_000;
+/// Number of seconds from 1900 to 2020.
+const YEAR_2020: u32 = 3_786_825_600;
 
 /// The action for packets when a quota is exhausted and the rule does not specify one.
 const DROP: FarAction = FarAction {

@@ -70,15 +70,18 @@ macro_rules! node_metrics {
 }
 
 /// Gauges of the node.
-const NODE_GAUGES: [NodeMetric; 3] = node_metrics! {
+const NODE_GAUGES: [NodeMetric; 5] = node_metrics! {
     "strowger_n4_sessions" sessions: "Sessions held.";
     "strowger_n4_associations" associations: "Associations.";
+    "strowger_n4_rule_memory_bytes" rule_memory: "Memory of the rules of all sessions, at most.";
+    "strowger_n4_peer_rule_memory_bytes" rule_memory_of_peer:
+        "Memory of the rules of the host that has the most, at most.";
     "strowger_n4_metered_sessions" usage.metered:
         "Sessions that measure, buffer or detect traffic.";
 };
 
 /// Counters since the node started.
-const NODE_COUNTERS: [NodeMetric; 19] = node_metrics! {
+const NODE_COUNTERS: [NodeMetric; 20] = node_metrics! {
     "strowger_n4_established_total" established: "Session establishments accepted.";
     "strowger_n4_modified_total" modified: "Session modifications accepted.";
     "strowger_n4_deleted_total" deleted: "Session deletions accepted.";
@@ -91,6 +94,8 @@ const NODE_COUNTERS: [NodeMetric; 19] = node_metrics! {
     "strowger_n4_evicted_total" evicted: "Stored responses evicted before their time.";
     "strowger_n4_limited_total" limited:
         "Requests refused because their peer exceeded its rate limit.";
+    "strowger_n4_memory_refused_total" memory_refused:
+        "Requests refused because of the memory of their rules.";
     "strowger_n4_restarts_total" restarts: "Restarts of peers, which ended their sessions.";
     "strowger_n4_restarts_denied_total" restarts_denied:
         "Restarts that a heartbeat claimed and the peer denied.";
@@ -116,6 +121,11 @@ fn write(stats: &NodeStats, page: &mut MetricsPage) {
     }
     for (name, help, read) in NODE_COUNTERS {
         page.single(name, MetricKind::Counter, help, read(stats));
+    }
+    let help = "Limits, by configuration key.";
+    let mut limits = page.family("strowger_n4_limit", MetricKind::Gauge, help);
+    for (key, limit) in &stats.limits {
+        limits.sample(&[("limit", key)], *limit as f64);
     }
     let help = "Requests refused, by cause number.";
     let mut refused = page.family("strowger_n4_refused_total", MetricKind::Counter, help);

@@ -22,6 +22,9 @@ pub struct PeerConfig {
     pub associations: usize,
     /// The maximum number of requests of one host in progress.
     pub transactions: usize,
+    /// The maximum memory of the rules of the sessions of one host, in bytes.
+    #[serde(deserialize_with = "strowger::deserialize_size")]
+    pub rule_memory: u64,
     /// The maximum number of requests of one host per second, over any period; 0 for no limit.
     /// Retransmissions and heartbeats are not counted.
     pub requests_per_second: u32,
@@ -102,10 +105,22 @@ impl Visitor<'_> for ReportPortVisitor {
 }
 
 impl PeerConfig {
+    /// Returns the limits with their configuration keys.
+    pub(crate) fn rows(&self) -> [(&'static str, u64); 5] {
+        [
+            ("peer.associations", self.associations as u64),
+            ("peer.transactions", self.transactions as u64),
+            ("peer.rule_memory", self.rule_memory),
+            ("peer.requests_per_second", self.requests_per_second.into()),
+            ("peer.burst", self.burst.into()),
+        ]
+    }
+
     pub(super) fn check(&self, allowed: &[Network], most: usize) -> Result<(), ConfigError> {
         for (key, is_zero) in [
             ("associations", self.associations == 0),
             ("transactions", self.transactions == 0),
+            ("rule_memory", self.rule_memory == 0),
             ("burst", self.burst == 0),
         ] {
             if is_zero {
@@ -127,6 +142,7 @@ impl Default for PeerConfig {
         Self {
             associations,
             transactions,
+            rule_memory: 2 << 30,
             requests_per_second: rate,
             burst,
             interfaces: Vec::new(),

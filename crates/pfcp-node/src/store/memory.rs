@@ -1,6 +1,7 @@
 //! The store in memory, which survives restarts of actors but not of the process.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -13,6 +14,7 @@ use super::{
     StoredResponse,
 };
 use crate::paged_map::SeidMap;
+use crate::rule_memory::{MemoryUse, memory_of};
 
 /// Tables in memory. The store on disk uses them too, for reading.
 #[derive(Debug)]
@@ -25,9 +27,38 @@ pub(crate) struct MemoryStore {
 #[derive(Debug, Default)]
 struct Tables {
     sessions: SeidMap<Arc<SessionRecord>>,
+    /// The memory of the rules of `sessions`.
+    memory: MemoryUse,
     associations: BTreeMap<NodeName, Arc<StoredPeer>>,
     descriptions: BTreeMap<Vec<u8>, Arc<StoredPfds>>,
     answers: VecDeque<StoredResponse>,
+}
+
+impl Tables {
+    fn put(&mut self, record: Arc<SessionRecord>) {
+        let (host, bytes) = memory(&record);
+        self.memory.add(host, bytes);
+        if let Some(before) = self.sessions.insert(record.seid, record) {
+            self.forget(&before);
+        }
+    }
+
+    fn remove(&mut self, seid: Seid) {
+        if let Some(record) = self.sessions.remove(seid) {
+            self.forget(&record);
+        }
+    }
+
+    /// Subtracts the memory of a record that is no longer in the table.
+    fn forget(&mut self, record: &SessionRecord) {
+        let (host, bytes) = memory(record);
+        self.memory.subtract(host, bytes);
+    }
+}
+
+/// Returns the host that the rules of a session belong to, and their memory.
+fn memory(record: &SessionRecord) -> (IpAddr, u64) {
+    (record.owner.address.ip(), memory_of(&record.rules))
 }
 
 impl MemoryStore {
@@ -44,8 +75,8 @@ impl MemoryStore {
         let mut tables = self.tables.lock();
         for change in changes {
             match change {
-                StoreChange::Put(record) => _ = tables.sessions.insert(record.seid, record),
-                StoreChange::Remove(seid) => _ = tables.sessions.remove(seid),
+                StoreChange::Put(record) => tables.put(record),
+                StoreChange::Remove(seid) => tables.remove(seid),
                 StoreChange::Associate(owner) => {
                     tables.associations.insert(owner.node.clone(), owner);
                 }
@@ -90,6 +121,11 @@ impl MemoryStore {
 
     pub(super) fn len(&self) -> usize {
         self.tables.lock().sessions.len()
+    }
+
+    /// Reads the memory that rules take.
+    pub(super) fn rule_memory<T>(&self, read: impl FnOnce(&MemoryUse) -> T) -> T {
+        read(&self.tables.lock().memory)
     }
 
     pub(super) fn associations(&self) -> Vec<Arc<StoredPeer>> {

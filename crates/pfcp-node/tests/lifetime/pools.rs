@@ -103,7 +103,7 @@ impl Peer {
         ues.filter_map(|ue| ue.ipv4).collect()
     }
 
-    async fn modify(&mut self, session: Seid, request: SessionModificationRequest) -> Cause {
+    async fn modify_with(&mut self, session: Seid, request: SessionModificationRequest) -> Cause {
         let bytes = Message::session(session, Sequence::new(0), request).encode();
         let kind = MessageType::SESSION_MODIFICATION_REQUEST;
         cause(&self.ask(kind, session, &bytes.unwrap()[16..]).await)
@@ -288,9 +288,9 @@ async fn pool_address_is_kept_while_a_rule_names_it() {
     let session = Seid(answer.up_f_seid.unwrap().seid);
     let remove = |pdr| SessionModificationRequest::new().remove_pdrs([RemovePdr::new(pdr)]);
     let to = UeIpAddress::destination(Ipv4Addr::new(10, 2, 0, 1).into());
-    assert_eq!(peer.modify(session, remove(2)).await, YES);
+    assert_eq!(peer.modify_with(session, remove(2)).await, YES);
     assert_eq!(peer.detect(2, [downlink("internet", to)]).await, TAKEN);
-    assert_eq!(peer.modify(session, remove(1)).await, YES);
+    assert_eq!(peer.modify_with(session, remove(1)).await, YES);
     assert_eq!(peer.detect(3, [downlink("internet", to)]).await, YES);
     bench.end().await;
 }

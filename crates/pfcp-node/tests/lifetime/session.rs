@@ -5,12 +5,13 @@ use std::net::Ipv6Addr;
 use strowger_pfcp::endpoint::message;
 
 use strowger_pfcp::ie::{
-    ApplyAction, Cause, CreateFar, CreatePdr, FSeid, Ie, NodeId, Pdi, SourceInterface, UeIpAddress,
+    ApplyAction, Cause, CreateFar, CreatePdr, CreateUrr, FSeid, Ie, MeasurementMethod, NodeId, Pdi,
+    ReportingTriggers, SourceInterface, UeIpAddress, UpdateUrr, VolumeThreshold,
 };
-use strowger_pfcp::message::SessionEstablishmentRequest;
+use strowger_pfcp::message::{SessionEstablishmentRequest, SessionModificationRequest};
 use strowger_pfcp::{Frame, Header, IeType, Message, MessageType, Seid, Sequence};
 
-use crate::peer::{Bench, Peer, cause, establishment};
+use crate::peer::{Bench, Peer, cause, established, establishment};
 
 /// The request waits in the mailbox of the session behind the deletion, and the peer need not
 /// repeat it to learn that the session is gone.
@@ -79,6 +80,13 @@ async fn cp_f_seid_of_zero_is_refused() {
     bench.end().await;
 }
 
+impl Peer {
+    async fn modify(&mut self, session: Seid, body: &[u8]) -> Cause {
+        let kind = MessageType::SESSION_MODIFICATION_REQUEST;
+        cause(&self.ask(kind, session, body).await)
+    }
+}
+
 /// Each rule takes a kilobyte of memory and less than thirty bytes of the request.
 #[tokio::test]
 async fn usage_reporting_rules_of_a_session_are_limited() {
@@ -96,6 +104,81 @@ async fn usage_reporting_rules_of_a_session_are_limited() {
     }
     assert_eq!(bench.node.stats().sessions, 1);
     bench.end().await;
+}
+
+/// The limit of the peer costs no other peer; that of the node is shared.
+#[tokio::test]
+async fn memory_of_rules_is_limited_by_peer_and_by_node() {
+    const LIMIT: u64 = 1 << 20;
+    for of_node in [false, true] {
+        let bench = Bench::with(|config| match of_node {
+            true => config.limits.rule_memory = LIMIT,
+            false => config.peer.rule_memory = LIMIT,
+        })
+        .await;
+        let (mut peer, mut other) = (bench.peer(2).await, bench.peer(3).await);
+        peer.set_up(1).await;
+        other.set_up(1).await;
+        let kind = MessageType::SESSION_ESTABLISHMENT_REQUEST;
+        let body = |peer: &Peer, seid| establishment(peer.name, seid, 1_000_000, 100);
+        let mut sessions = Vec::new();
+        let full = loop {
+            let body = body(&peer, sessions.len() as u64 + 1);
+            let answer = peer.ask(kind, Seid(0), &body).await;
+            if cause(&answer) != Cause::REQUEST_ACCEPTED {
+                break cause(&answer);
+            }
+            sessions.push(established(&answer));
+            assert!(sessions.len() < 100);
+        };
+        assert_eq!(full, Cause::NO_RESOURCES_AVAILABLE);
+        assert!(sessions.len() > 3, "{} sessions", sessions.len());
+        let stats = bench.node.stats();
+        assert!(stats.rule_memory <= LIMIT && stats.rule_memory > LIMIT / 2);
+        assert_eq!(stats.rule_memory_of_peer, stats.rule_memory);
+        let key = if of_node {
+            "limits.rule_memory"
+        } else {
+            "peer.rule_memory"
+        };
+        assert!(stats.limits.contains(&(key, LIMIT)));
+        // A modification may take no more, and one that needs no more is accepted.
+        let more: Vec<CreateUrr> = (101..=300)
+            .map(|id| CreateUrr::new(id, MeasurementMethod::VOLUM, ReportingTriggers::NONE))
+            .collect();
+        let more = SessionModificationRequest::new().create_urrs(more);
+        let threshold = VolumeThreshold::total(5_000_000);
+        let same = UpdateUrr::new(100).volume_threshold(threshold);
+        let same = SessionModificationRequest::new().update_urrs([same]);
+        for (change, wanted) in [
+            (more, Cause::NO_RESOURCES_AVAILABLE),
+            (same, Cause::REQUEST_ACCEPTED),
+        ] {
+            let bytes = Message::session(Seid(0), Sequence::new(0), change).encode();
+            let got = peer.modify(sessions[0], &bytes.unwrap()[16..]).await;
+            assert_eq!(got, wanted);
+        }
+        assert_eq!(bench.node.session(sessions[0]).unwrap().urrs.len(), 100);
+        let body = body(&other, 1);
+        let answer = other.ask(kind, Seid(0), &body).await;
+        let wanted = match of_node {
+            true => Cause::NO_RESOURCES_AVAILABLE,
+            false => Cause::REQUEST_ACCEPTED,
+        };
+        assert_eq!(cause(&answer), wanted);
+        let refused = if of_node { 3 } else { 2 };
+        assert_eq!(bench.node.stats().memory_refused, refused);
+        // Deletion makes room.
+        peer.delete(sessions.pop().unwrap()).await;
+        sessions.push(peer.establish_with(99, 1_000_000, 100).await);
+        for session in sessions {
+            peer.delete(session).await;
+        }
+        if of_node {
+            assert_eq!(bench.node.stats().rule_memory, 0);
+        }
+        bench.end().await;
+    }
 }
 
 impl Peer {

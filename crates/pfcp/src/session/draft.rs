@@ -11,8 +11,8 @@ use crate::wire::{Frame, Tlv, Tlvs};
 
 /// A rule set that is being changed. The unchanged parts are borrowed.
 pub(super) struct RuleSetDraft<'a> {
-    /// The session parameters.
-    session: Vec<(IeType, &'a [u8])>,
+    /// The session parameters, by type and, for those of vendors, enterprise.
+    session: Vec<((IeType, Option<u16>), &'a [u8])>,
     /// The values of the rules.
     pub(super) rules: BTreeMap<RuleId, Cow<'a, [u8]>>,
     /// The rules that the message created or updated.
@@ -23,7 +23,7 @@ impl<'a> RuleSetDraft<'a> {
     pub(super) fn of(rules: &'a RuleSet) -> Self {
         let session = rules
             .session_elements()
-            .map(|tlv| (tlv.ie, raw(&rules.bytes, &tlv)))
+            .map(|tlv| ((tlv.ie, tlv.enterprise), raw(&rules.bytes, &tlv)))
             .collect();
         Self {
             session,
@@ -105,14 +105,14 @@ impl<'a> RuleSetDraft<'a> {
         let new: Vec<_> = Tlvs::new(body)
             .map_while(Result::ok)
             .filter(|tlv| RuleKind::of(tlv.ie).is_none() && !TRANSIENT.contains(&tlv.ie))
-            .map(|tlv| (tlv.ie, raw(body, &tlv)))
+            .map(|tlv| ((tlv.ie, tlv.enterprise), raw(body, &tlv)))
             .collect();
-        let mut types: Vec<IeType> = new.iter().map(|(ie, _)| *ie).collect();
+        let mut types: Vec<_> = new.iter().map(|(key, _)| *key).collect();
         types.sort_unstable();
         self.session
-            .retain(|(ie, _)| types.binary_search(ie).is_err());
+            .retain(|(key, _)| types.binary_search(key).is_err());
         self.session.extend(new);
-        self.session.sort_by_key(|(ie, _)| *ie);
+        self.session.sort_by_key(|(key, _)| *key);
     }
 
     /// Encodes the rule set.

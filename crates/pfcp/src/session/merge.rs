@@ -46,25 +46,28 @@ pub(super) fn merged(kind: RuleKind, rule: &[u8], update: &[u8]) -> Result<Vec<u
     let mut olds = by_type(rule, |ie| ie)?;
     let mut news = by_type(update, written_as)?;
     // The identifier selects the rule, and is not changed by the update.
-    news.remove(&kind.id());
+    news.remove(&(kind.id(), None));
     // First the types that the rule has, in its order, and then those that the update adds.
     for tlv in Tlvs::new(rule).map_while(Result::ok) {
         // All members of a type are written where the first one was; the others find nothing.
-        if let Some(old) = olds.remove(&tlv.ie) {
-            let new = news.remove(&tlv.ie).unwrap_or_default();
+        let key = (tlv.ie, tlv.enterprise);
+        if let Some(old) = olds.remove(&key) {
+            let new = news.remove(&key).unwrap_or_default();
             write(&mut out, tlv.ie, rule, &old, &new)?;
         }
     }
     for tlv in Tlvs::new(update).map_while(Result::ok) {
         let ie = written_as(tlv.ie);
-        if let Some(new) = news.remove(&ie) {
+        if let Some(new) = news.remove(&(ie, tlv.enterprise)) {
             write(&mut out, ie, rule, &[], &new)?;
         }
     }
     Ok(out)
 }
 
-type ByType<'a> = BTreeMap<IeType, Vec<Tlv<'a>>>;
+/// Elements by type. Vendors use the same numbers, so their types include the Enterprise ID
+/// (§8.1.1).
+type ByType<'a> = BTreeMap<(IeType, Option<u16>), Vec<Tlv<'a>>>;
 
 fn by_type(bytes: &[u8], as_type: impl Fn(IeType) -> IeType) -> Result<ByType<'_>, Refusal> {
     let mut found = ByType::new();
@@ -72,7 +75,8 @@ fn by_type(bytes: &[u8], as_type: impl Fn(IeType) -> IeType) -> Result<ByType<'_
         // The only pass that reports errors. Later ones see the same bytes, and may ignore the
         // rest.
         let tlv = tlv.map_err(|error| Refusal::of(&error, &[]))?;
-        found.entry(as_type(tlv.ie)).or_default().push(tlv);
+        let key = (as_type(tlv.ie), tlv.enterprise);
+        found.entry(key).or_default().push(tlv);
     }
     Ok(found)
 }
@@ -175,10 +179,10 @@ fn mbs_id<'a>(tlv: &Tlv<'a>) -> &'a [u8] {
 fn members(old: &[u8], update: &[u8]) -> Result<Vec<u8>, Refusal> {
     let mut news = by_type(update, |ie| ie)?;
     // These flags request a one-time action, sending end markers, and are not stored.
-    news.remove(&IeType::PFCPSMREQ_FLAGS);
+    news.remove(&(IeType::PFCPSMREQ_FLAGS, None));
     let mut out = Vec::with_capacity(old.len() + 32);
     for tlv in Tlvs::new(old).map_while(Result::ok) {
-        match news.get_mut(&tlv.ie) {
+        match news.get_mut(&(tlv.ie, tlv.enterprise)) {
             // The empty vector that is left makes further old members of the type disappear, and
             // keeps the second loop from writing the new ones again.
             Some(new) => replace(&mut out, &mem::take(new))?,
@@ -186,7 +190,7 @@ fn members(old: &[u8], update: &[u8]) -> Result<Vec<u8>, Refusal> {
         }
     }
     for tlv in Tlvs::new(update).map_while(Result::ok) {
-        if let Some(new) = news.get_mut(&tlv.ie) {
+        if let Some(new) = news.get_mut(&(tlv.ie, tlv.enterprise)) {
             replace(&mut out, &mem::take(new))?;
         }
     }

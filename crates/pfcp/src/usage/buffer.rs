@@ -1,26 +1,25 @@
 //! Packets buffered for a UE that cannot be reached, and the notifications about them, TS 29.244
 //! §5.2.4.
 //!
-//! Data: packets by PDR, as sums; notifications by FAR, because its action asks for them (§8.2.26);
-//! pending reports by PDR; instructions by BAR.
+//! Data: packets, notifications and pending reports by PDR, because a report names the PDR of the
+//! packets that arrived (Table 7.5.8.2-1); instructions by BAR.
 //!
-//! States of a FAR: nothing buffered; buffered, with a notification that is made or that the delay
-//! of its BAR puts off. Taking the packets of a FAR ends all of them, so that the next packet
-//! notifies again.
+//! States of a PDR: nothing buffered; buffered, with a notification that is made or that the delay
+//! of its BAR puts off. Taking its packets ends all of them, so that the next packet notifies
+//! again.
 //!
-//! Invariants: the packets of a FAR do not exceed its limit at the time when they are buffered,
-//! which is the smaller one of the peer's and `UsageLimits::buffer`; and each of the three
-//! notifications is made once until the packets are taken.
+//! Invariants: the packets of a session do not exceed `UsageLimits::buffer` when they are buffered,
+//! nor those of all FARs with a BAR the peer's limit for that BAR (§5.2.4.1); and each of the three
+//! notifications is made once for a PDR until its packets are taken.
 //!
 //! Cost: linear in the PDRs of the session for each burst that is buffered.
 
-use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use litemap::LiteMap;
 
 use super::PacketBurst;
-use super::path::{FarAction, SessionForwarding};
+use super::path::SessionForwarding;
 use crate::ie::{
     ApplyAction, BarId, DataStatus, DlBufferingDuration, DownlinkDataReport,
     DownlinkDataServiceInformation, PdrId, TimerUnit, UpdateBarReportResponse,
@@ -31,15 +30,15 @@ use crate::ie::{
 pub(super) struct Buffers {
     /// The buffered packets, by PDR.
     buffered: LiteMap<u16, PacketBurst>,
-    /// The state of the notifications, by FAR.
-    notifications: LiteMap<u32, NotificationState>,
+    /// The state of the notifications, by PDR.
+    notifications: LiteMap<u16, NotificationState>,
     /// The contents of the next downlink data reports, by PDR.
     pending: LiteMap<u16, PendingReport>,
     /// The instructions in the responses of the control plane, by BAR.
     instructions: LiteMap<u8, BarInstructions>,
 }
 
-/// The state of the notifications about the packets of a FAR.
+/// The state of the notifications about the packets of a PDR.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct NotificationState {
     /// The time at which the arrival of packets is reported.
@@ -61,8 +60,10 @@ struct PendingReport {
 struct BarInstructions {
     /// The time until which packets are buffered without another report.
     until: Option<Instant>,
-    /// Maximum number of buffered packets.
-    packets: Option<u64>,
+    /// Maximum number of packets while the buffering is extended (§8.2.30).
+    extended: Option<u64>,
+    /// Maximum number of packets until another one is given (§8.2.100).
+    suggested: Option<u64>,
 }
 
 /// The outcome of an attempt to buffer packets.
@@ -74,7 +75,7 @@ pub(super) enum BufferOutcome {
 }
 
 impl Buffers {
-    /// Buffers the traffic of a PDR if there is room for it.
+    /// Buffers the traffic of a PDR if the session has room for it.
     pub(super) fn buffer(
         &mut self,
         at: Instant,
@@ -83,31 +84,26 @@ impl Buffers {
         room: u64,
     ) -> Option<BufferOutcome> {
         let path = paths.pdrs.get(&traffic.pdr.0)?;
-        let far = path.far?;
         let action = paths.action(path);
-        let instructions = action.bar.and_then(|bar| self.instructions.get(&bar));
-        let suggested = action
-            .bar
-            .and_then(|bar| paths.bars.get(&bar)?.suggested_buffering_packets_count);
-        // The newest limit counts: the answer to a report (§7.5.9.2), then the BAR (§7.5.2.6).
-        // Neither raises the limit of this node.
-        let room = instructions
-            .and_then(|instructions| instructions.packets)
-            .or_else(|| suggested.map(|count| count.0.into()))
-            .map_or(room, |limit| limit.min(room));
-        // Several PDRs may share a FAR, and the limit is that of the FAR.
-        let here: u64 = self
-            .buffered
-            .iter()
-            .filter(|(pdr, _)| paths.pdrs.get(pdr).is_some_and(|one| one.far == Some(far)))
-            .map(|(_, buffered)| buffered.packets)
-            .sum();
-        let notification = self.notifications.entry(far).or_default();
+        let with_bar = |pdr: &u16| {
+            let path = paths.pdrs.get(pdr);
+            path.is_some_and(|path| paths.action(path).bar == action.bar)
+        };
+        let (mut of_session, mut of_bar) = (traffic.packets, traffic.packets);
+        for (pdr, buffered) in &self.buffered {
+            of_session = of_session.saturating_add(buffered.packets);
+            if with_bar(pdr) {
+                of_bar = of_bar.saturating_add(buffered.packets);
+            }
+        }
+        let allowed = action.bar.and_then(|bar| self.allowed(bar, paths));
+        let is_full = of_session > room || allowed.is_some_and(|allowed| of_bar > allowed);
+        let notification = self.notifications.entry(traffic.pdr.0).or_default();
         let pending = PendingReport {
             status: None,
             qfi: path.qfi,
         };
-        if here.saturating_add(traffic.packets) > room {
+        if is_full {
             // DDPN asks for a report about discarded packets (§8.2.26).
             if action.has_action(ApplyAction::DDPN)
                 && !std::mem::replace(&mut notification.drop_reported, true)
@@ -144,23 +140,25 @@ impl Buffers {
         Some(BufferOutcome::Buffered)
     }
 
+    /// Returns the peer's limit on the packets of all FARs with a BAR: the newest one counts, from
+    /// the answer to a report (Table 7.5.9.2-1) or from the BAR (Table 7.5.2.6-1).
+    fn allowed(&self, bar: u8, paths: &SessionForwarding) -> Option<u64> {
+        let given = self.instructions.get(&bar).copied().unwrap_or_default();
+        let of_bar = || paths.bars.get(&bar)?.suggested_buffering_packets_count;
+        given
+            .extended
+            .or(given.suggested)
+            .or_else(|| of_bar().map(|count| count.0.into()))
+    }
+
     /// Prepares the reports that are due, and returns the packets whose buffering time is over.
     pub(super) fn due(&mut self, now: Instant, paths: &SessionForwarding) -> Vec<PacketBurst> {
-        let mut due = BTreeSet::new();
-        for (far, notification) in &mut self.notifications {
+        for (pdr, notification) in &mut self.notifications {
             if notification.at.is_some_and(|at| at <= now) {
                 notification.at = None;
-                due.insert(*far);
-            }
-        }
-        for &pdr in self.buffered.keys() {
-            let Some(path) = paths.pdrs.get(&pdr) else {
-                continue;
-            };
-            if path.far.is_some_and(|far| due.contains(&far)) {
-                let qfi = path.qfi;
+                let qfi = paths.pdrs.get(pdr).and_then(|path| path.qfi);
                 self.pending
-                    .entry(pdr)
+                    .entry(*pdr)
                     // A report with a status says more, and is not replaced.
                     .or_insert(PendingReport { status: None, qfi });
             }
@@ -173,19 +171,15 @@ impl Buffers {
             .iter_mut()
             .filter(over)
             .map(|(bar, instructions)| {
-                // Only the duration is over (§8.2.29); the number of packets stays in force.
-                instructions.until = None;
+                instructions.end_extension();
                 *bar
             })
             .collect();
-        let mut dropped = Vec::new();
-        // Several FARs may name one BAR.
-        for (far, action) in &paths.fars {
-            if action.bar.is_some_and(|bar| ended.contains(&bar)) {
-                dropped.extend(self.take(paths, *far));
-            }
-        }
-        dropped
+        self.take(|pdr| {
+            let path = paths.pdrs.get(&pdr);
+            path.and_then(|path| paths.action(path).bar)
+                .is_some_and(|bar| ended.contains(&bar))
+        })
     }
 
     /// Returns the time at which something is due.
@@ -201,53 +195,56 @@ impl Buffers {
         due.chain(ends).min()
     }
 
-    /// Takes the packets that are buffered for a FAR. The next packet is reported again.
-    pub(super) fn take(&mut self, paths: &SessionForwarding, far: u32) -> Vec<PacketBurst> {
-        self.notifications.remove(&far);
+    /// Takes the packets of the PDRs that `wanted` selects. The next packet is reported again.
+    fn take(&mut self, wanted: impl Fn(u16) -> bool) -> Vec<PacketBurst> {
+        self.notifications.retain(|pdr, _| !wanted(*pdr));
+        // A report about packets that are gone would page the UE for nothing.
+        self.pending
+            .retain(|pdr, _| !(wanted(*pdr) && self.buffered.contains_key(pdr)));
         let mut taken = Vec::new();
         self.buffered.retain(|pdr, traffic| {
-            let path = paths.pdrs.get(pdr);
-            let goes = path.is_some_and(|path| path.far == Some(far));
+            let goes = wanted(*pdr);
             taken.extend(goes.then_some(*traffic));
             !goes
         });
-        // A report about packets that are gone would page the UE for nothing.
-        if !taken.is_empty() {
-            // `taken` has the order of the map, which is sorted by PDR.
-            let of_taken = |pdr: &u16| taken.binary_search_by_key(pdr, |one| one.pdr.0).is_ok();
-            self.pending.retain(|pdr, _| !of_taken(pdr));
-        }
         taken
     }
 
-    /// Takes the packets of FARs that no longer buffer.
+    /// Takes the packets of PDRs that no longer buffer.
     pub(super) fn released(
         &mut self,
         before: &SessionForwarding,
         after: &SessionForwarding,
     ) -> Vec<PacketBurst> {
+        // Any change of the action is a new instruction, so the notifications start again even if
+        // the FAR, or another one that the PDR names now, still buffers.
+        let action = |paths: &SessionForwarding, pdr: u16| {
+            let path = paths.pdrs.get(&pdr);
+            path.map(|path| paths.action(path))
+        };
+        let taken = self.take(|pdr| action(before, pdr) != action(after, pdr));
         let mut released = Vec::new();
-        for (far, action) in &before.fars {
-            let waits = |action: &FarAction| action.has_action(ApplyAction::BUFF);
-            let now = after.fars.get(far);
-            // Any change of the action is a new instruction, so the notifications start again even
-            // if the FAR still buffers.
-            if waits(action) && now != Some(action) {
-                let stays = now.is_some_and(waits);
-                let taken = self.take(before, *far);
-                if stays {
-                    for traffic in taken {
-                        // `take` has reset the notifications; the packets stay.
-                        self.buffered.insert(traffic.pdr.0, traffic);
-                    }
-                } else {
-                    released.extend(taken);
-                }
+        for traffic in taken {
+            let now = action(after, traffic.pdr.0);
+            if now.is_some_and(|action| action.has_action(ApplyAction::BUFF)) {
+                self.buffered.insert(traffic.pdr.0, traffic);
+            } else {
+                released.push(traffic);
             }
         }
         self.instructions
             // A BAR that is created later under the same ID must not inherit instructions.
             .retain(|bar, _| after.bars.contains_key(bar));
+        for (bar, instructions) in &mut self.instructions {
+            let buffers = after
+                .fars
+                .values()
+                .any(|action| action.bar == Some(*bar) && action.has_action(ApplyAction::BUFF));
+            // Or the duration would drop the packets of a later idle period.
+            if !buffers {
+                instructions.end_extension();
+            }
+        }
         released
     }
 
@@ -264,18 +261,18 @@ impl Buffers {
         let BarId(bar) = update.bar_id;
         let instructions = self.instructions.entry(bar).or_default();
         if let Some(lasts) = &update.dl_buffering_duration {
-            // An infinite duration lasts until the control plane changes it.
+            // Without an end, it lasts until the control plane changes it.
             instructions.until = duration(lasts).map(|lasts| now + lasts);
         }
-        let count = update.dl_buffering_suggested_packet_count.as_ref();
         // The value has one or two bytes.
         let number = |bytes: &[u8]| bytes.iter().fold(0, |sum, one| sum << 8 | u64::from(*one));
-        let suggested = update.suggested_buffering_packets_count;
-        let packets = count.map(|count| number(&count.0));
-        instructions.packets = packets
-            .or_else(|| suggested.map(|count| count.0.into()))
-            // An answer without a count leaves the earlier one in force.
-            .or(instructions.packets);
+        // An answer without a count leaves the earlier one in force.
+        if let Some(count) = &update.dl_buffering_suggested_packet_count {
+            instructions.extended = Some(number(&count.0));
+        }
+        if let Some(count) = update.suggested_buffering_packets_count {
+            instructions.suggested = Some(count.0.into());
+        }
     }
 
     /// Returns `true` if a report is waiting.
@@ -308,9 +305,19 @@ impl Buffers {
     }
 }
 
-/// Returns the time for which packets are buffered, or `None` for an infinite time.
+impl BarInstructions {
+    /// Ends the extended buffering, and with it the duration and the count for it (§5.2.4.2).
+    const fn end_extension(&mut self) {
+        self.until = None;
+        self.extended = None;
+    }
+}
+
+/// Returns the time for which packets are buffered, or `None` for a time without end.
 fn duration(lasts: &DlBufferingDuration) -> Option<Duration> {
     let unit = match lasts.timer_unit {
+        // Unit and value 0 stop the timer (§8.2.29), which is not the same as its expiry.
+        TimerUnit::TWO_SECONDS if lasts.timer_value == 0 => return None,
         TimerUnit::TWO_SECONDS => 2,
         TimerUnit::TEN_MINUTES => 600,
         TimerUnit::HOUR => 3600,

@@ -33,15 +33,17 @@
 //! and `monitoring_points` are the only allocations.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::count::{Counts, Epoch, UrrLimits, Volume};
 use super::parameters::{MonitoringPoint, UrrParameters};
 use crate::ie::{
-    EndTime, IeType, MeasurementInformation, MeasurementMethod, ReportingTriggers, StartTime,
+    EndTime, Ie, IeType, MeasurementInformation, MeasurementMethod, ReportingTriggers, StartTime,
     TimeOfFirstPacket, TimeOfLastPacket, TimeStamp, UrSeqn, UrrId, UsageInformation,
     UsageReportRequest, UsageReportTrigger, VolumeMeasurement,
 };
+use crate::wire::{Tlv, Tlvs};
 
 /// The state of a usage reporting rule.
 ///
@@ -50,7 +52,7 @@ use crate::ie::{
 /// granted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct UrrState {
-    pub(super) parameters: UrrParameters,
+    pub(super) parameters: Arc<UrrParameters>,
     /// Usage since the last report or the last monitoring time.
     counts: Counts,
     /// Usage up to monitoring times, to be included in the next report.
@@ -107,7 +109,13 @@ struct MeasuredSpan {
 const EVENTS: usize = 256;
 
 impl UrrState {
-    pub(super) fn new(now: Instant, epoch: Epoch, parameters: UrrParameters) -> Self {
+    /// Starts a rule. Its reports are numbered from `number`.
+    pub(super) fn new(
+        now: Instant,
+        epoch: Epoch,
+        parameters: Arc<UrrParameters>,
+        number: u32,
+    ) -> Self {
         let mut rule = Self {
             counts: Counts::default(),
             spans: Vec::new(),
@@ -129,7 +137,7 @@ impl UrrState {
             validity: parameters.validity.map(|validity| now + validity),
             pending_triggers: UsageReportTrigger::NONE,
             pending_notes: UsageReportTrigger::NONE,
-            number: 0,
+            number,
             reports_left: parameters.reports,
             paused: false,
             monitoring_points: VecDeque::new(),
@@ -142,10 +150,32 @@ impl UrrState {
         rule
     }
 
-    /// Continues numbering after a restart that lost the numbers in use, so that none of them is
-    /// reused.
-    pub(super) fn resume(&mut self, number: u32) {
-        self.number = number;
+    /// Returns the memory that a rule with these members takes once it counts, in bytes, as an
+    /// estimate from above.
+    pub(super) fn memory(members: Tlvs<'_>) -> usize {
+        let member = |tlv: Tlv<'_>| match tlv.ie {
+            IeType::MONITORING_TIME | IeType::ADDITIONAL_MONITORING_TIME => {
+                size_of::<MonitoringPoint>()
+                    + size_of::<(Instant, MonitoringPoint)>()
+                    + size_of::<MeasuredSpan>()
+            }
+            IeType::MEASUREMENT_METHOD
+                if MeasurementMethod::decode(tlv.value)
+                    .is_ok_and(|method| method.contains(MeasurementMethod::EVENT)) =>
+            {
+                EVENTS * size_of::<TimeStamp>()
+            }
+            IeType::LINKED_URR_ID => size_of::<u32>(),
+            _ => 0,
+        };
+        let members: usize = members.map_while(Result::ok).map(member).sum();
+        size_of::<Self>() + size_of::<UrrParameters>() + members
+    }
+
+    /// Returns `true` if a new rule stays as it is until traffic or the control plane changes it.
+    pub(super) fn is_static(&self) -> bool {
+        // Traffic does not flow yet, so the idle timeout is of no importance.
+        !self.blocked && self.clock.is_none() && self.deadline(Duration::ZERO).is_none()
     }
 
     /// Applies an update. `given` are the types of its elements.
@@ -166,7 +196,7 @@ impl UrrState {
         let has = |ie| given.contains(&ie);
         self.accrue_time(now);
         // The time until now was measured under the old parameters, hence the line before.
-        self.parameters = parameters;
+        self.parameters = parameters.into();
         if has(IeType::MONITORING_TIME) || has(IeType::ADDITIONAL_MONITORING_TIME) {
             self.schedule_monitoring_times(now, epoch);
         }
@@ -227,7 +257,10 @@ impl UrrState {
             self.validity = self.parameters.validity.map(|validity| now + validity);
             // A quota that is exhausted at once and without usage is zero: it blocks without a
             // report.
-            let unused = unreported.volume.total() == 0 && unreported.events == 0;
+            // A fraction of a second is not reported, and cannot exhaust any other time quota.
+            let unused = unreported.volume.total() == 0
+                && unreported.events == 0
+                && unreported.time < Duration::from_secs(1);
             // With usage that already exceeds the quota, `check` blocks and triggers the report.
             self.blocked = unused && self.quotas.reached(&self.quota_usage);
         }
@@ -283,10 +316,15 @@ impl UrrState {
 
     /// Pauses or resumes the measurement.
     pub(super) fn pause(&mut self, now: Instant, pause: bool) {
+        // A rule that is not paused goes on: to resume it must not stop its clock.
+        if self.paused == pause {
+            return;
+        }
         self.accrue_time(now);
-        // After the pause the next packet starts the clock again.
+        // After the pause the next packet starts the clock again, or ISTM does.
         self.clock = None;
         self.paused = pause;
+        self.meter_at_once(now);
     }
 
     /// Counts the time up to `now`.
@@ -470,6 +508,9 @@ impl UrrState {
         };
         // The usage before a monitoring time is reported apart, but not until something triggers a
         // report (§8.2.15).
+        // The span is reported in whole seconds; the fraction goes on counting.
+        let fraction = subsecond_part(self.counts.time);
+        self.counts.time -= fraction;
         self.spans.push(MeasuredSpan {
             counts: self.counts,
             started: self.started,
@@ -477,9 +518,8 @@ impl UrrState {
             first: self.first.take(),
             last: self.last.take(),
         });
-        // The span will be written in whole seconds; the fraction goes on counting.
         self.counts = Counts {
-            time: subsecond_part(self.counts.time),
+            time: fraction,
             ..Counts::default()
         };
         self.started = now;

@@ -1,7 +1,7 @@
 //! Each rule of validation by itself: the values on both sides of its boundary.
 
 use strowger_pfcp::ie::{Cause, FailedRuleId};
-use strowger_pfcp::session::RuleSet;
+use strowger_pfcp::session::{RuleId, RuleKind, RuleSet};
 use strowger_pfcp::validate::{Finding, FindingKind, findings};
 use strowger_pfcp::{
     IeType, Index, Interfaces, Message, MessageType, MessageView, Rejection, validate,
@@ -66,6 +66,14 @@ fn rules() -> Vec<(IeType, IeType, Vec<u8>, FailedRuleId)> {
     }
     for ie in [IeType::CREATE_BAR, IeType::UPDATE_BAR, IeType::REMOVE_BAR] {
         rules.push((ie, IeType::BAR_ID, vec![7], bar.clone()));
+    }
+    let failed = |kind, id| RuleId { kind, id }.failed_rule_id().expect("a rule");
+    let (mar, srr) = (failed(RuleKind::Mar, 0x102), failed(RuleKind::Srr, 7));
+    for ie in [IeType::CREATE_MAR, IeType::UPDATE_MAR, IeType::REMOVE_MAR] {
+        rules.push((ie, IeType::MAR_ID, vec![1, 2], mar.clone()));
+    }
+    for ie in [IeType::CREATE_SRR, IeType::UPDATE_SRR, IeType::REMOVE_SRR] {
+        rules.push((ie, IeType::SRR_ID, vec![7], srr.clone()));
     }
     rules
 }

@@ -113,6 +113,45 @@ fn an_update_replaces_members_of_its_types_only() {
     assert_eq!(rules.rule(other), before.rule(other));
 }
 
+/// Two vendors use one number for different elements.
+#[test]
+fn update_keeps_elements_of_other_vendors() {
+    let vendor = |enterprise: u16, value: &[u8]| {
+        let value = [&enterprise.to_be_bytes()[..], value].concat();
+        tlv(IeType(0x8001), &value)
+    };
+    let far = |members: &[Vec<u8>]| {
+        let head = vec![far_id(1), tlv(IeType::APPLY_ACTION, &[1])];
+        group(IeType::CREATE_FAR, &[head, members.to_vec()].concat())
+    };
+    let bytes = establishment(&[
+        pdr(1, &[pdi(&[tunnel(7)]), far_id(1)]),
+        far(&[vendor(10, b"ten"), vendor(20, b"twenty")]),
+        vendor(10, b"X"),
+        vendor(20, b"Y"),
+    ]);
+    let before = establish(&bytes, &mut NoAllocator).expect("sound rules");
+    let update = |members: &[Vec<u8>]| {
+        let head = vec![far_id(1)];
+        group(IeType::UPDATE_FAR, &[head, members.to_vec()].concat())
+    };
+    let value = |rules: &RuleSet| rules.rule(FarId(1).into()).expect("FAR 1").value.to_vec();
+    let expected = |members: &[Vec<u8>]| far(members)[4..].to_vec();
+    let rules = modify(&before.rules, &[update(&[vendor(20, b"XX")])]).expect("a sound update");
+    assert_eq!(
+        value(&rules),
+        expected(&[vendor(10, b"ten"), vendor(20, b"XX")])
+    );
+    let rules = modify(&rules, &[update(&[vendor(10, b"")])]).expect("a sound update");
+    assert_eq!(value(&rules), expected(&[vendor(20, b"XX")]));
+    let rules = modify(&rules, &[vendor(20, b"Z")]).expect("a sound change");
+    let session: Vec<_> = rules
+        .session_elements()
+        .filter_map(|tlv| Some((tlv.enterprise?, tlv.value.to_vec())))
+        .collect();
+    assert_eq!(session, [(10, b"X".to_vec()), (20, b"Z".to_vec())]);
+}
+
 #[test]
 fn an_element_without_a_value_is_removed_by_an_update() {
     let update = group(

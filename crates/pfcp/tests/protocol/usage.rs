@@ -2,17 +2,19 @@
 
 mod bench;
 mod buffering;
+mod memory;
 mod random;
 mod sending;
 
 use strowger_pfcp::ie::{
     AdditionalMonitoringTime, ApplyAction, CreateUrr, DroppedDlTrafficThreshold, LinkedUrrId,
-    MeasurementInformation as Information, MeasurementMethod as Method, QueryUrr,
+    MeasurementInformation as Information, MeasurementMethod as Method, PfcpsmreqFlags, QueryUrr,
     ReportingTriggers as On, SubsequentVolumeThreshold, UpdateFar, UpdatePdr, UpdateUrr,
     UsageInformation, UsageReportTrigger as Made, VolumeQuota, VolumeThreshold,
 };
 use strowger_pfcp::message::SessionModificationRequest;
 use strowger_pfcp::usage::PacketOutcome::{Dropped, Forwarded};
+use strowger_pfcp::usage::{Epoch, UsageLimits, UsageMeter};
 
 use bench::{Bench, DOWN, START, UP, bytes_of, has};
 
@@ -232,6 +234,103 @@ fn a_time_quota_stops_traffic_when_it_is_over() {
     assert_eq!(bench.report().duration_measurement.expect("time").0, 5);
 }
 
+fn grant_time(seconds: u32) -> SessionModificationRequest {
+    let update = UpdateUrr::new(1).time_quota(seconds);
+    SessionModificationRequest::new().update_urrs([update])
+}
+
+#[test]
+fn unreported_time_counts_towards_new_quota_and_is_reported() {
+    let urr = CreateUrr::new(1, Method::DURAT, On::TIMQU).time_quota(100);
+    let mut bench = Bench::new([urr]);
+    bench.traffic(UP, 1);
+    bench.at(8.0);
+    bench.modify(grant_time(5));
+    let report = bench.report();
+    assert!(has(&report, Made::TIMQU));
+    assert_eq!(report.duration_measurement.expect("time").0, 8);
+    assert_eq!(bench.traffic(UP, 1), Dropped);
+    // Less than a second is no usage.
+    bench.modify(grant_time(20));
+    bench.traffic(UP, 1);
+    bench.at(8.5);
+    bench.modify(grant_time(0));
+    assert_eq!(bench.reports(), []);
+    assert_eq!(bench.traffic(UP, 1), Dropped);
+}
+
+#[test]
+fn fraction_before_a_monitoring_time_counts_once_towards_new_quota() {
+    let urr = CreateUrr::new(1, Method::DURAT, On::TIMQU)
+        .time_quota(100)
+        .monitoring_time(START + 10);
+    let mut bench = Bench::new([urr]);
+    bench.at(4.3);
+    bench.traffic(UP, 1);
+    bench.at(20.0);
+    bench.modify(grant_time(16));
+    assert_eq!(bench.deadline(), Some(20.3));
+    bench.at(20.3);
+    let reports = bench.reports();
+    let time = |at: usize| reports[at].duration_measurement.expect("time").0;
+    assert_eq!((time(0), time(1)), (5, 11));
+}
+
+#[test]
+fn resuming_charging_leaves_running_clock() {
+    let urr = CreateUrr::new(1, Method::DURAT, On::TIMTH).time_threshold(10);
+    let mut bench = Bench::new([urr]);
+    bench.traffic(UP, 1);
+    bench.at(4.0);
+    let resume = SessionModificationRequest::new().pfcpsmreq_flags(PfcpsmreqFlags::RUMUC);
+    bench.modify(resume);
+    assert_eq!(bench.deadline(), Some(10.0));
+    bench.at(10.0);
+    assert!(has(&bench.report(), Made::TIMTH));
+}
+
+#[test]
+fn pause_of_charging_stops_time_until_it_ends() {
+    let flags = |flags| SessionModificationRequest::new().pfcpsmreq_flags(flags);
+    for (information, end) in [
+        (Information::ASPOC | Information::ISTM, 14.0),
+        (Information::ASPOC, 19.0),
+        (Information::ISTM, 10.0),
+    ] {
+        let urr = CreateUrr::new(1, Method::DURAT, On::TIMTH)
+            .time_threshold(10)
+            .measurement_information(information);
+        let mut bench = Bench::new([urr]);
+        bench.traffic(UP, 1);
+        bench.at(4.0);
+        bench.modify(flags(PfcpsmreqFlags::SUMPC));
+        bench.at(6.0);
+        bench.modify(flags(PfcpsmreqFlags::SUMPC));
+        bench.traffic(UP, 1);
+        bench.at(8.0);
+        bench.modify(flags(PfcpsmreqFlags::RUMUC));
+        if !information.contains(Information::ISTM) {
+            bench.at(13.0);
+            assert_eq!(bench.deadline(), None, "the next packet starts the clock");
+            bench.traffic(UP, 1);
+        }
+        assert_eq!(bench.deadline(), Some(end), "{information:?}");
+        bench.at(end);
+        assert_eq!(bench.report().duration_measurement.expect("time").0, 10);
+    }
+}
+
+#[test]
+fn reports_after_loss_are_numbered_in_seconds_from_2020() {
+    let mut bench = Bench::new([volume(10)]);
+    // 50 years with 12 leap days after 1970, which is 2 208 988 800 s after 1900.
+    let since_1900 = 2_208_988_800 + (50 * 365 + 12) * 86_400 + 5;
+    let epoch = Epoch::new(bench.zero, std::time::Duration::from_secs(since_1900));
+    bench.usage = UsageMeter::resumed(bench.zero, epoch, UsageLimits::default(), &bench.rules);
+    bench.traffic(UP, 10);
+    assert_eq!(bench.report().ur_seqn.0, 5);
+}
+
 #[test]
 fn unused_quota_is_returned_after_holding_time() {
     let urr = CreateUrr::new(1, Method::VOLUM, On::QUHTI)
@@ -443,8 +542,7 @@ fn a_query_is_answered_with_what_was_counted_so_far() {
         report.query_urr_reference.expect("the one of the query").0,
         77
     );
-    let all =
-        SessionModificationRequest::new().pfcpsmreq_flags(strowger_pfcp::ie::PfcpsmreqFlags::QAURR);
+    let all = SessionModificationRequest::new().pfcpsmreq_flags(PfcpsmreqFlags::QAURR);
     let (finals, answer) = bench.modify(all);
     assert_eq!((finals.reports, answer.usage_reports.len()), (2, 2));
     assert_eq!(answer.additional_usage_reports_information, None);
@@ -528,7 +626,7 @@ fn closed_gate_counts_only_before_qos_enforcement() {
     for pdr in &mut request.create_pdrs {
         pdr.qer_ids.push(1.into());
     }
-    let mut bench = Bench::of(request, strowger_pfcp::usage::UsageLimits::default());
+    let mut bench = Bench::of(request, UsageLimits::default());
     assert_eq!(bench.traffic(UP, 10), Dropped);
     assert_eq!(bench.traffic(DOWN, 5), Forwarded);
     let (_, answer, tally) = bench.delete();
@@ -542,7 +640,7 @@ fn closed_gate_counts_only_before_qos_enforcement() {
 fn inactive_session_is_reported_once() {
     let mut request = bench::establishment(Vec::new());
     request = request.user_plane_inactivity_timer(60);
-    let mut bench = Bench::of(request, strowger_pfcp::usage::UsageLimits::default());
+    let mut bench = Bench::of(request, UsageLimits::default());
     bench.at(30.0);
     bench.traffic(UP, 1);
     assert_eq!(bench.deadline(), Some(90.0));
