@@ -10,6 +10,7 @@ use strowger::{
 use strowger_pfcp::Seid;
 use strowger_pfcp::association::NodeName;
 
+use crate::paged_map::SeidMap;
 use crate::session::{SessionActor, SessionArgs, SessionMsg};
 use crate::store::StoredPeer;
 
@@ -20,6 +21,8 @@ pub(crate) struct AssociationSessions {
     owner: Arc<StoredPeer>,
     supervisor: DynamicRef<SessionActor>,
     count: usize,
+    /// The session that uses each SEID of the peer.
+    by_peer_seid: SeidMap<Seid>,
 }
 
 impl AssociationSessions {
@@ -49,6 +52,7 @@ impl AssociationSessions {
             owner,
             supervisor,
             count: 0,
+            by_peer_seid: SeidMap::default(),
         })
     }
 
@@ -79,6 +83,28 @@ impl AssociationSessions {
 
     pub(crate) fn len(&self) -> usize {
         self.count
+    }
+
+    /// Returns the session that uses a SEID of the peer.
+    pub(crate) fn using(&self, peer_seid: Seid) -> Option<Seid> {
+        self.by_peer_seid.get(peer_seid).copied()
+    }
+
+    /// Records the SEID of the peer that a session uses, and returns another session that used it.
+    pub(crate) fn use_peer_seid(&mut self, peer_seid: Seid, session: Seid) -> Option<Seid> {
+        // SEID 0 identifies no session.
+        if peer_seid == Seid(0) {
+            return None;
+        }
+        let before = self.by_peer_seid.insert(peer_seid, session);
+        before.filter(|before| *before != session)
+    }
+
+    /// Forgets the SEID of the peer that a session used, unless another session uses it now.
+    pub(crate) fn disuse_peer_seid(&mut self, peer_seid: Seid, session: Seid) {
+        if self.using(peer_seid) == Some(session) {
+            self.by_peer_seid.remove(peer_seid);
+        }
     }
 
     pub(crate) fn owner(&self) -> &Arc<StoredPeer> {

@@ -16,6 +16,7 @@ mod node_requests;
 mod peers;
 mod release;
 mod report;
+mod superseded;
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -28,13 +29,13 @@ use strowger::{
     Accepts, Actor, ActorRef, Ask, Completion, Context, EarliestTimer, Exit, MailboxSpec, Reply,
     ReplyLane, Signal,
 };
-use strowger_pfcp::Seid;
 use strowger_pfcp::association::{AssociationId, Recovery};
 use strowger_pfcp::endpoint::{
     DiscardReason, Endpoint as Protocol, EndpointConfig, EndpointStats, Event, PeerLimits, Role,
     Transmit,
 };
 use strowger_pfcp::transaction::{RequestId, ResponseCacheLimits, Retransmission};
+use strowger_pfcp::{Seid, Sequence};
 
 pub(crate) use report::OutgoingReport;
 use report::PendingReports;
@@ -136,6 +137,10 @@ struct SessionEntry {
     /// `None` until the actor is started, at the latest by a request.
     actor: Option<ActorRef<SessionMsg>>,
     association: AssociationId,
+    /// The SEID of the peer, by which [`AssociationSessions`] finds the session. 0 if it cannot.
+    peer_seid: Seid,
+    /// The sequence number of the establishment; `None` for a restored or moved session.
+    sequence: Option<Sequence>,
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -330,6 +330,8 @@ pub struct NodeStats {
     pub modified: u64,
     /// Number of accepted deletions.
     pub deleted: u64,
+    /// Number of sessions that ended because their peer used their CP F-SEID for another session.
+    pub superseded: u64,
     /// Number of refused requests, by cause.
     pub refused: Vec<(Cause, u64)>,
     /// Number of requests that a session dropped because it panicked or was killed.
@@ -482,6 +484,7 @@ impl NodeHandle {
             established: get(&counters.established),
             modified: get(&counters.modified),
             deleted: get(&counters.deleted),
+            superseded: get(&counters.superseded),
             refused: counters.causes(),
             dropped: get(&counters.dropped),
             restored: get(&counters.restored),

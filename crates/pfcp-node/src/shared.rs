@@ -109,6 +109,8 @@ pub(crate) struct NodeCounters {
     pub(crate) established: AtomicU64,
     pub(crate) modified: AtomicU64,
     pub(crate) deleted: AtomicU64,
+    /// Number of sessions that ended because their peer used their CP F-SEID again.
+    pub(crate) superseded: AtomicU64,
     /// Number of session actors that were started from the store.
     pub(crate) restored: AtomicU64,
     /// Number of responses that were not sent because the actor dropped the request.

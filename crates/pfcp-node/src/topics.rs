@@ -45,7 +45,8 @@ pub enum SessionEventKind {
     Deleted,
     /// The session moved to another peer; the event names the new peer.
     OwnerChanged,
-    /// The session ended with its association or its FQ-CSID set, or because its peer restarted.
+    /// The session ended with its association or its FQ-CSID set, or because its peer restarted or
+    /// used its CP F-SEID for another session.
     Ended,
 }
 

@@ -81,10 +81,12 @@ const NODE_GAUGES: [NodeMetric; 5] = node_metrics! {
 };
 
 /// Counters since the node started.
-const NODE_COUNTERS: [NodeMetric; 20] = node_metrics! {
+const NODE_COUNTERS: [NodeMetric; 21] = node_metrics! {
     "strowger_n4_established_total" established: "Session establishments accepted.";
     "strowger_n4_modified_total" modified: "Session modifications accepted.";
     "strowger_n4_deleted_total" deleted: "Session deletions accepted.";
+    "strowger_n4_superseded_total" superseded:
+        "Sessions ended because their peer used their CP F-SEID for another session.";
     "strowger_n4_dropped_total" dropped: "Requests dropped because their session panicked or was \
                                           killed.";
     "strowger_n4_restored_total" restored: "Session actors started from the store.";

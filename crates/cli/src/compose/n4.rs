@@ -89,6 +89,7 @@ pub(crate) fn stats(node: &NodeHandle) -> Value {
         "established": stats.established,
         "modified": stats.modified,
         "deleted": stats.deleted,
+        "superseded": stats.superseded,
         "refused": refused,
         "dropped": stats.dropped,
         "restored": stats.restored,

@@ -37,6 +37,12 @@ impl From<Cause> for DispatchError {
     }
 }
 
+impl From<Refusal> for DispatchError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
 impl From<StartError> for DispatchError {
     fn from(error: StartError) -> Self {
         match error {
@@ -84,7 +90,7 @@ impl Endpoint {
         }
         let found = match message_type {
             MessageType::SESSION_ESTABLISHMENT_REQUEST => match association {
-                Some(association) => self.open(association),
+                Some(association) => self.open(association, &frame),
                 None => Err(DispatchError::Refused(no_association_refusal(&frame))),
             },
             MessageType::SESSION_MODIFICATION_REQUEST => {
@@ -167,7 +173,12 @@ impl Endpoint {
     }
 
     /// Starts the actor of a new session.
-    fn open(&mut self, association: AssociationId) -> Result<(Seid, Procedure), DispatchError> {
+    fn open(
+        &mut self,
+        association: AssociationId,
+        frame: &Frame<'_>,
+    ) -> Result<(Seid, Procedure), DispatchError> {
+        let peer_seid = self.end_superseded(association, frame)?;
         let limits = &self.shared.config.limits;
         let full = self.sessions.len() >= limits.sessions;
         let members = self.association_sessions.get_mut(&association);
@@ -182,9 +193,14 @@ impl Endpoint {
         };
         let actor = members.start(args)?;
         let (owner, count) = (Arc::clone(members.owner()), members.len());
-        let actor = Some(actor);
-        self.sessions
-            .insert(seid, SessionEntry { actor, association });
+        members.use_peer_seid(peer_seid, seid);
+        let entry = SessionEntry {
+            actor: Some(actor),
+            association,
+            peer_seid,
+            sequence: Some(frame.header.sequence),
+        };
+        self.sessions.insert(seid, entry);
         Ok((seid, Procedure::Establish(owner, count)))
     }
 
@@ -268,6 +284,7 @@ impl Endpoint {
             owner = self.forget(pending.seid).map(|entry| entry.association);
         } else if response.outcome == (RequestOutcome::Modified { renamed: true }) {
             self.end_report(pending.seid);
+            self.renamed(pending.seid);
         }
         self.protocol.respond(now, transaction, response.bytes);
         if let Some(to) = owner.zip(response.report_address) {
@@ -375,6 +392,7 @@ impl Endpoint {
         self.forget_refusal(seid);
         if let Some(members) = self.association_sessions.get_mut(&entry.association) {
             members.uncount_session();
+            members.disuse_peer_seid(entry.peer_seid, seid);
         }
         Some(entry)
     }

@@ -192,9 +192,14 @@ impl Endpoint {
         if let Some(meter) = meter {
             meter.lock().unanswered(now);
         }
-        let actor = None;
-        self.sessions
-            .insert(seid, SessionEntry { actor, association });
+        let entry = SessionEntry {
+            actor: None,
+            association,
+            peer_seid: Seid(0),
+            sequence: None,
+        };
+        self.sessions.insert(seid, entry);
+        self.record_peer_seid(record);
         self.unstarted.push(seid);
     }
 

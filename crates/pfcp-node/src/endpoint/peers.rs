@@ -8,6 +8,7 @@ use strowger::Context;
 use strowger_pfcp::Seid;
 use strowger_pfcp::association::{Association, AssociationId, Recovery, SetupError};
 
+use super::superseded::f_seid_of;
 use super::{Endpoint, EndpointMsg, SessionEntry};
 use crate::association::AssociationSessions;
 use crate::seeded_bug::{Bug, seeded};
@@ -84,14 +85,25 @@ impl Endpoint {
             }
         };
         let of_it = |record: &SessionRecord| record.owner.node == owner.node;
+        let mut superseded = Vec::new();
+        // In the order of their SEIDs, so that the newest of two sessions with one F-SEID stays.
         for record in self.shared.store.sessions(&of_it) {
             members.count_session();
-            let actor = None;
-            self.sessions
-                .insert(record.seid, SessionEntry { actor, association });
+            let before = members.use_peer_seid(record.peer_seid, record.seid);
+            superseded.extend(before.map(|before| (before, Arc::clone(&record))));
+            let entry = SessionEntry {
+                actor: None,
+                association,
+                peer_seid: record.peer_seid,
+                sequence: None,
+            };
+            self.sessions.insert(record.seid, entry);
             self.unstarted.push(record.seid);
         }
         self.association_sessions.insert(association, members);
+        for (before, by) in superseded {
+            self.end_if_superseded(before, f_seid_of(&by).as_deref());
+        }
         self.start_some(cx);
     }
 

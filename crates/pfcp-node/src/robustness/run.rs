@@ -10,7 +10,7 @@ use strowger_pfcp::{IeType, MessageType, Seid, Sequence};
 use super::case::{self, CaseSender, RobustnessCase, element};
 use super::peer::{RECOVERY_TIME, TestPeer, cause_of, f_seid_of};
 use super::tree::{TestElement, written};
-use super::valid::{APART, OWN, TestIdentity, establishment, requests, update_pdr};
+use super::valid::{APART, NEW, OWN, TestIdentity, establishment, requests, update_pdr};
 use super::{
     RobustnessError, RobustnessFailure, RobustnessPlan, RobustnessReport, header, known, mutate,
 };
@@ -220,7 +220,7 @@ impl TestRun {
                 match (f_seid, given) {
                     (None, _) => Some(Seid(0)),
                     // The node may or may not decode the SEID of an invalid F-SEID.
-                    (Some(_), given) => given.filter(|given| *given == OWN),
+                    (Some(_), given) => given.filter(|given| *given == NEW),
                 }
             }
             // A modification may assign a new SEID to the session.

@@ -93,6 +93,8 @@ impl TestIdentity {
 
 /// The SEID of the tested peer's live session.
 pub(super) const OWN: Seid = Seid(0x7057_0001);
+/// The SEID of the sessions that cases establish. With that of a live session, they might end it.
+pub(super) const NEW: Seid = Seid(0x7057_0000);
 
 /// The default Node ID of the peer without sessions.
 pub(super) const APART: &str = "apart.robustness";
@@ -133,7 +135,7 @@ pub(super) fn requests(identity: &TestIdentity) -> Vec<ValidRequest> {
         apart(MessageType::ASSOCIATION_RELEASE_REQUEST, vec![node()]),
         session(
             MessageType::SESSION_ESTABLISHMENT_REQUEST,
-            establishment(identity, OWN, 250),
+            establishment(identity, NEW, 250),
             CaseSender::Owner,
         ),
         session(

@@ -11,6 +11,8 @@ use strowger_pfcp::ie::{
 use strowger_pfcp::message::{SessionEstablishmentRequest, SessionModificationRequest};
 use strowger_pfcp::{Frame, Header, IeType, Message, MessageType, Seid, Sequence};
 
+use strowger_pfcp_node::SessionFilter;
+
 use crate::peer::{Bench, Peer, cause, established, establishment};
 
 /// The request waits in the mailbox of the session behind the deletion, and the peer need not
@@ -81,10 +83,120 @@ async fn cp_f_seid_of_zero_is_refused() {
 }
 
 impl Peer {
+    async fn establish_named(&mut self, f_seid: FSeid) -> Seid {
+        let pdi = Pdi::new(SourceInterface::ACCESS);
+        let body = SessionEstablishmentRequest::new(NodeId::from(self.name), f_seid)
+            .create_pdrs([CreatePdr::new(1, pdi).far_id(1)])
+            .create_fars([CreateFar::new(1, ApplyAction::DROP)]);
+        let bytes = Message::session(Seid(0), Sequence::new(0), body).encode();
+        let kind = MessageType::SESSION_ESTABLISHMENT_REQUEST;
+        established(&self.ask(kind, Seid(0), &bytes.unwrap()[16..]).await)
+    }
+
     async fn modify(&mut self, session: Seid, body: &[u8]) -> Cause {
         let kind = MessageType::SESSION_MODIFICATION_REQUEST;
         cause(&self.ask(kind, session, body).await)
     }
+}
+
+/// A peer that uses a CP F-SEID again has lost the session that had it (TS 29.244 §5.6.2).
+#[tokio::test]
+async fn establishment_with_the_cp_f_seid_of_a_live_session_ends_it() {
+    let bench = Bench::new().await;
+    let mut peer = bench.peer(2).await;
+    peer.set_up(1).await;
+    // The address of the UE is that of the lost session too.
+    let ue = || UeIpAddress::destination([10, 9, 0, 1].into());
+    assert_eq!(peer.establish_ue(7, ue()).await.0, Cause::REQUEST_ACCEPTED);
+    let filter = SessionFilter::default();
+    let older = bench.node.sessions(&filter)[0].seid;
+    assert_eq!(peer.establish_ue(7, ue()).await.0, Cause::REQUEST_ACCEPTED);
+    assert_eq!(bench.node.stats().sessions, 1);
+    assert_eq!(bench.node.stats().superseded, 1);
+    let newer = bench.node.sessions(&filter)[0].seid;
+    assert_ne!(older, newer);
+    assert_eq!(
+        peer.modify(older, &[]).await,
+        Cause::SESSION_CONTEXT_NOT_FOUND
+    );
+    assert_eq!(peer.modify(newer, &[]).await, Cause::REQUEST_ACCEPTED);
+    // After its deletion the F-SEID is free.
+    peer.delete(newer).await;
+    assert_eq!(peer.establish_ue(7, ue()).await.0, Cause::REQUEST_ACCEPTED);
+    assert_eq!(bench.node.stats().superseded, 1);
+    bench.end().await;
+}
+
+/// Such a request waited in the network while its peer sent a newer one.
+#[tokio::test]
+async fn late_establishment_with_the_cp_f_seid_of_a_live_session_is_refused() {
+    let bench = Bench::new().await;
+    let mut peer = bench.peer(2).await;
+    peer.set_up(1).await;
+    let body = establishment(peer.name, 7, 1_000_000, 1);
+    let request = |sequence| {
+        let kind = MessageType::SESSION_ESTABLISHMENT_REQUEST;
+        let header = Header::session(kind, Seid(0), Sequence::new(sequence));
+        message(&header, &body).unwrap()
+    };
+    // The numbers wrap.
+    let live = established(&peer.exchange(&request(5)).await);
+    for late in [4, 0x00ff_fff0] {
+        let answer = peer.exchange(&request(late)).await;
+        assert_eq!(cause(&answer), Cause::REQUEST_REJECTED, "{late}");
+        assert!(bench.node.session(live).is_some());
+    }
+    let newer = established(&peer.exchange(&request(6)).await);
+    assert!(bench.node.session(live).is_none());
+    assert!(bench.node.session(newer).is_some());
+    assert_eq!(bench.node.stats().superseded, 1);
+    bench.end().await;
+}
+
+#[tokio::test]
+async fn modification_to_the_cp_f_seid_of_another_session_ends_that_one() {
+    let bench = Bench::new().await;
+    let mut peer = bench.peer(2).await;
+    peer.set_up(1).await;
+    let name = peer.name;
+    let one = peer.establish_named(FSeid::new(Seid(7), name)).await;
+    let other = peer.establish_named(FSeid::new(Seid(8), name)).await;
+    let mut renamed = Vec::new();
+    let f_seid = FSeid::new(Seid(7), name);
+    f_seid.encode_into(&mut renamed).unwrap();
+    assert_eq!(peer.modify(other, &renamed).await, Cause::REQUEST_ACCEPTED);
+    assert_eq!(
+        peer.modify(one, &[]).await,
+        Cause::SESSION_CONTEXT_NOT_FOUND
+    );
+    assert_eq!(bench.node.stats().superseded, 1);
+    // Its former SEID is free.
+    peer.establish_named(FSeid::new(Seid(8), name)).await;
+    assert_eq!(bench.node.stats().sessions, 2);
+    assert_eq!(bench.node.stats().superseded, 1);
+    bench.end().await;
+}
+
+#[tokio::test]
+async fn other_cp_f_seids_end_no_session() {
+    let bench = Bench::new().await;
+    let (mut peer, mut other) = (bench.peer(2).await, bench.peer(3).await);
+    peer.set_up(1).await;
+    other.set_up(1).await;
+    let name = peer.name;
+    peer.establish_named(FSeid::new(Seid(7), name)).await;
+    // The same SEID at another address, and the same F-SEID from another peer.
+    peer.establish_named(FSeid::new(Seid(7), other.name)).await;
+    other.establish_named(FSeid::new(Seid(7), name)).await;
+    assert_eq!(bench.node.stats().sessions, 3);
+    // A malformed request: the Node ID comes first, and is missing.
+    let kind = MessageType::SESSION_ESTABLISHMENT_REQUEST;
+    let body = establishment(peer.name, 7, 1_000_000, 1);
+    let answer = peer.ask(kind, Seid(0), &body[9..]).await;
+    assert_eq!(cause(&answer), Cause::MANDATORY_IE_MISSING);
+    assert_eq!(bench.node.stats().sessions, 3);
+    assert_eq!(bench.node.stats().superseded, 0);
+    bench.end().await;
 }
 
 /// Each rule takes a kilobyte of memory and less than thirty bytes of the request.
