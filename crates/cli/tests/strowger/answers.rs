@@ -120,7 +120,8 @@ fn fill(data: &Path) {
 fn node(data: &Path) -> Running {
     let cache = cache();
     Running::start(&format!(
-        "[mcp]\nanswer = \"16MiB\"\n[components]\ncache = {cache:?}\n[[tools.files]]\nroot = {data:?}\n\
+        "[mcp]\nanswer = \"16MiB\"\n[components]\ncache = {cache:?}\n\
+         [[tools.files]]\nroot = {data:?}\n\
          [tools.streams]\nenabled = true\nstreams = 1000\n[tools.code]\nenabled = true\n\
          [tools.programs]\nenabled = true\n"
     ))

@@ -45,7 +45,8 @@ fn config(folder: &Path, durability: &str) -> String {
     let store = folder.join("store");
     format!(
         "[n4.store]\npath = {store:?}\ndurability = \"{durability}\"\nreserve = \"1MiB\"\n\
-         [n4.peer]\nreport_port = \"source\"\n[n4.data_path]\nkind = \"simulated\"\ntick = \"50ms\"\n"
+         [n4.peer]\nreport_port = \"source\"\n\
+         [n4.data_path]\nkind = \"simulated\"\ntick = \"50ms\"\n"
     )
 }
 

@@ -4,10 +4,10 @@
 //! session is released (TS 29.244 §5.6.2). A peer that establishes another session with the CP
 //! F-SEID of a live one therefore does not know the live one any more, as after a deletion whose
 //! request was lost: it will neither modify nor delete it, and would take its usage reports for
-//! those of the new session. No clause has a cause for this, and a refusal would keep the subscriber
-//! out for as long as the node keeps the older session, so the older session ends. Its addresses
-//! are free for the new one. A request that arrives late, after a newer one of its peer established
-//! the session, must not end it.
+//! those of the new session. No clause has a cause for this, and a refusal would keep the
+//! subscriber out for as long as the node keeps the older session, so the older session ends. Its
+//! addresses are free for the new one. A request that arrives late, after a newer one of its peer
+//! established the session, must not end it.
 
 use strowger_pfcp::association::AssociationId;
 use strowger_pfcp::ie::{Cause, Interfaces};
@@ -215,7 +215,7 @@ mod tests {
         };
         let ended = async {
             while left() != [2, 3, 4] {
-                tokio::time::sleep(Duration::from_millis(5)).await;
+                tokio::task::yield_now().await;
             }
         };
         let ended = tokio::time::timeout(Duration::from_secs(10), ended).await;

@@ -15,7 +15,7 @@ pub struct UeDestination<'a> {
     pub rule: RuleId,
     /// The value of the Network Instance in which the address is one of a UE.
     pub network_instance: Option<&'a [u8]>,
-    /// The address.
+    /// The address as the rule has it, with its flags.
     pub address: UeIpAddress,
 }
 

@@ -9,10 +9,13 @@ use super::refusal::Refusal;
 use crate::ie::{Cause, IeType};
 use crate::wire::{Frame, Tlv, Tlvs};
 
+/// The type of a session parameter and, for one of a vendor, its enterprise.
+type ParameterKey = (IeType, Option<u16>);
+
 /// A rule set that is being changed. The unchanged parts are borrowed.
 pub(super) struct RuleSetDraft<'a> {
-    /// The session parameters, by type and, for those of vendors, enterprise.
-    session: Vec<((IeType, Option<u16>), &'a [u8])>,
+    /// The session parameters.
+    session: Vec<(ParameterKey, &'a [u8])>,
     /// The values of the rules.
     pub(super) rules: BTreeMap<RuleId, Cow<'a, [u8]>>,
     /// The rules that the message created or updated.
