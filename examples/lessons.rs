@@ -8,6 +8,7 @@ mod ask;
 mod blocking;
 mod counter;
 mod durable;
+mod entities;
 mod first;
 mod machine;
 mod pfcp_association;
@@ -38,6 +39,7 @@ const LESSONS: [Lesson; 23] = [
     ("blocking", || blocking::main().report()),
     ("counter", || counter::main().report()),
     ("durable", || durable::main().report()),
+    ("entities", || entities::main().report()),
     ("first", || first::main().report()),
     ("machine", || machine::main().report()),
     ("pfcp_association", || pfcp_association::main().report()),

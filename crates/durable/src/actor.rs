@@ -3,12 +3,14 @@
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use strowger::{Actor, BoxError, Context, MailboxSpec};
 
 use crate::answers::AnswerWindow;
+use crate::entity::Hosted;
 use crate::gate::{DurableContext, Outputs};
 use crate::journal::Journal;
 use crate::store::{EntityId, Sequence, Store, StoreError, TooLongForEntityId};
@@ -44,6 +46,14 @@ pub trait DurableActor: Sized + Send + 'static {
     /// The answers that are kept for repeated requests; see [`DurableContext::reply_once`].
     const ANSWERS: AnswerWindow = AnswerWindow::DEFAULT;
 
+    /// The time without messages after which an [entity](crate::Entities) is put to sleep.
+    const IDLE: Duration = Duration::from_secs(60);
+
+    /// Maximum number of [entities](crate::Entities) of this kind that are awake, at least one.
+    /// Beyond it, the one that has been idle for longest is put to sleep; if all are in use,
+    /// messages to others wait.
+    const MAX_AWAKE: usize = 10_000;
+
     /// Builds the value of an incarnation. It may change the state, and its outputs go through the
     /// gate, as those of [`handle`](Self::handle) do.
     fn pre_start(
@@ -77,6 +87,7 @@ pub struct DurableArgs<A: DurableActor> {
     store: Arc<dyn Store>,
     entity: EntityId,
     args: A::Args,
+    hosted: Option<Hosted>,
 }
 
 impl<A: DurableActor> DurableArgs<A> {
@@ -94,7 +105,23 @@ impl<A: DurableActor> DurableArgs<A> {
             store,
             entity,
             args,
+            hosted: None,
         })
+    }
+
+    /// Creates the arguments of an activation that has a host.
+    pub(crate) fn hosted(
+        store: Arc<dyn Store>,
+        entity: EntityId,
+        args: A::Args,
+        hosted: Hosted,
+    ) -> Self {
+        Self {
+            store,
+            entity,
+            args,
+            hosted: Some(hosted),
+        }
     }
 }
 
@@ -104,6 +131,7 @@ impl<A: DurableActor> Clone for DurableArgs<A> {
             store: Arc::clone(&self.store),
             entity: self.entity.clone(),
             args: self.args.clone(),
+            hosted: self.hosted.clone(),
         }
     }
 }
@@ -116,7 +144,7 @@ impl<A: DurableActor> Actor for Durable<A> {
     const MAILBOX: MailboxSpec = A::MAILBOX;
 
     async fn pre_start(args: DurableArgs<A>, cx: &mut Context<Self>) -> Result<Self, DurableError> {
-        let opened = Journal::open(args.store, args.entity, A::ANSWERS).await;
+        let opened = Journal::open(args.store, args.entity, A::ANSWERS, args.hosted).await;
         let (mut journal, mut state) = opened?;
         let mut outputs = Outputs::new();
         let mut durable = DurableContext {

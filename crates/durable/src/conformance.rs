@@ -35,6 +35,7 @@ pub async fn check<S: StoreUnderTest>(mut make: impl FnMut() -> S) {
     full_disk_refuses_and_recovers(make()).await;
     failed_sync_ends_the_service(make()).await;
     damaged_entity_is_refused_alone(make()).await;
+    stored_keys_are_listed_in_pages(make()).await;
 }
 
 fn entity(key: &str) -> EntityId {
@@ -283,4 +284,40 @@ async fn damaged_entity_is_refused_alone(test: impl StoreUnderTest) {
         .await
         .expect("it is written");
     assert_eq!(read(&test, &sound).await.sequence, Sequence(1));
+}
+
+async fn stored_keys_are_listed_in_pages(mut test: impl StoreUnderTest) {
+    let keys = ["", "a", "b", "ab", "abc", "z/%", "\u{fc}"];
+    for (kind, keys) in [("test", &keys[..]), ("tes", &["other"]), ("", &["none"])] {
+        for key in keys {
+            let name = EntityId::new(kind, *key).expect("a short name");
+            let fence = lease(&test, &name).await;
+            for expected in 0..2 {
+                append(&test, &name, expected, fence, state(b"one"))
+                    .await
+                    .expect("it is written");
+            }
+        }
+    }
+    lease(&test, &entity("only leased")).await;
+    test.reopen().await;
+    let mut expected = keys.map(str::to_owned);
+    expected.sort();
+    for limit in [1, 3, 100] {
+        let mut listed = Vec::new();
+        loop {
+            let after = listed.last().map(String::as_str);
+            let page = test.store().list("test", after, limit).await;
+            let page = page.expect("it can be listed");
+            assert!(page.len() <= limit);
+            if page.is_empty() {
+                break;
+            }
+            listed.extend(page.iter().map(ToString::to_string));
+        }
+        listed.sort();
+        assert_eq!(listed, expected, "in pages of {limit}");
+    }
+    let listed = test.store().list("", None, 10).await;
+    assert_eq!(listed, Ok(vec![Arc::from("none")]));
 }

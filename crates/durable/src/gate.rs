@@ -109,9 +109,13 @@ impl<A: DurableActor> DurableContext<'_, A> {
         self.outputs.add(Output::Timer(delay, message));
     }
 
-    /// Ends the actor after the current message, once its changes are durable.
+    /// Ends the actor after the current message, once its changes are durable. An
+    /// [entity](crate::Entities) first handles the messages that were sent to it.
     pub fn stop(&mut self) {
-        self.context.stop();
+        match self.journal.hosted() {
+            Some(hosted) => hosted.passivate(),
+            None => self.context.stop(),
+        }
     }
 
     /// Returns the entity whose state this is.

@@ -8,6 +8,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::actor::DurableError;
 use crate::answers::{AnswerWindow, IdempotencyKey, KeptAnswers};
+use crate::entity::Hosted;
 use crate::seeded_bug::{Bug, seeded};
 use crate::store::{Batch, EntityId, Fence, Sequence, Store, Table};
 
@@ -19,6 +20,8 @@ const ENCODING: u8 = 1;
 pub(crate) struct Journal {
     store: Arc<dyn Store>,
     entity: EntityId,
+    /// `None` in an actor that is no entity of a host.
+    hosted: Option<Hosted>,
     fence: Fence,
     sequence: Sequence,
     /// The digest of the stored state, by which an unchanged state is recognized. 128 bits, because
@@ -37,6 +40,7 @@ impl Journal {
         store: Arc<dyn Store>,
         entity: EntityId,
         window: AnswerWindow,
+        hosted: Option<Hosted>,
     ) -> Result<(Self, S), DurableError> {
         let not_loaded = |source| DurableError::NotLoaded {
             entity: entity.clone(),
@@ -79,12 +83,17 @@ impl Journal {
             failure: None,
             store,
             entity,
+            hosted,
         };
         Ok((journal, state))
     }
 
     pub(crate) const fn entity(&self) -> &EntityId {
         &self.entity
+    }
+
+    pub(crate) const fn hosted(&self) -> Option<&Hosted> {
+        self.hosted.as_ref()
     }
 
     /// Returns the answer that was given to an earlier request with this key.

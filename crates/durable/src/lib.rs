@@ -60,6 +60,9 @@
 //! # }
 //! ```
 //!
+//! [`Entities`] are durable actors that are activated by the first message to their key, and put to
+//! sleep when they are idle.
+//!
 //! # Guarantees
 //!
 //! - **The output gate**: an answer, a message or a timer made through the [`DurableContext`]
@@ -89,8 +92,7 @@
 //! - A store on disk does not survive a loss of power in the mode
 //!   [`Durability::Process`](store::Durability::Process).
 //!
-//! Entities that start on their first message, the event-sourced form, the outbox and durable
-//! timers are not part of the crate yet.
+//! The event-sourced form, the outbox and durable timers are not part of the crate yet.
 //!
 //! # Testing
 //!
@@ -101,6 +103,7 @@ mod actor;
 mod answers;
 #[cfg(feature = "testing")]
 pub mod conformance;
+mod entity;
 pub mod gate;
 mod journal;
 mod seeded_bug;
@@ -108,4 +111,5 @@ pub mod store;
 
 pub use actor::{Durable, DurableActor, DurableArgs, DurableError};
 pub use answers::{AnswerWindow, IdempotencyKey, IdempotencyKeyTooLong};
+pub use entity::{Entities, EntityError, EntityKind, EntityRef};
 pub use gate::DurableContext;

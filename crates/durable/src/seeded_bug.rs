@@ -11,4 +11,8 @@ strowger_seeded_bug::bugs! {
     OutputsLeaveAfterFailedAppend,
     /// The state is written without the answers to repeated requests.
     AnswersNotStored,
+    /// An entity is activated again while its last activation still ends.
+    TwoActivations,
+    /// An activation that is put to sleep does not handle the messages that wait.
+    PassivationLosesMessage,
 }

@@ -52,6 +52,10 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
         batch: Batch,
     ) -> StoreFuture<Sequence>;
 
+    /// Lists at most `limit` keys of the entities of a kind that were appended to, in an order of
+    /// the store's own. A page begins behind the last key of the previous one.
+    fn list(&self, kind: &str, after: Option<&str>, limit: usize) -> StoreFuture<Vec<Arc<str>>>;
+
     /// Returns the wall-clock time since the Unix epoch, by which the age of rows is measured.
     fn wall_clock(&self) -> Duration {
         SystemTime::now()
@@ -98,6 +102,10 @@ impl EntityId {
     /// Returns the key.
     #[must_use]
     pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    pub(crate) const fn shared_key(&self) -> &Arc<str> {
         &self.key
     }
 }

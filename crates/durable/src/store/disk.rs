@@ -220,6 +220,16 @@ impl Store for FjallStore {
         self.submit(|done| Job::Read { entity, done })
     }
 
+    fn list(&self, kind: &str, after: Option<&str>, limit: usize) -> StoreFuture<Vec<Arc<str>>> {
+        let (kind, after) = (Arc::from(kind), after.map(Arc::from));
+        self.submit(move |done| Job::List {
+            kind,
+            after,
+            limit,
+            done,
+        })
+    }
+
     fn append(
         &self,
         entity: &EntityId,

@@ -334,6 +334,25 @@ impl Store for MemoryStore {
         Box::pin(async move { appended.await.map(Sequence) })
     }
 
+    fn list(&self, kind: &str, after: Option<&str>, limit: usize) -> StoreFuture<Vec<Arc<str>>> {
+        let contents = self.0.lock();
+        let found = match &contents.refusal {
+            Some(refusal) => Err(refusal.clone()),
+            None => Ok(contents
+                .entities
+                .iter()
+                .filter(|(entity, there)| {
+                    entity.kind() == kind
+                        && after.is_none_or(|after| entity.key() > after)
+                        && there.head.sequence > Sequence(0)
+                })
+                .take(limit)
+                .map(|(entity, _)| Arc::clone(&entity.key))
+                .collect()),
+        };
+        Box::pin(std::future::ready(found))
+    }
+
     fn wall_clock(&self) -> Duration {
         self.0.lock().wall_clock
     }

@@ -2,6 +2,7 @@
 
 mod actor;
 mod counter;
+mod entity;
 mod full_disk;
 mod kill;
 mod simulation;

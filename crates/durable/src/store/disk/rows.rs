@@ -9,6 +9,7 @@
 //! number of the last committed group.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode, Readable};
 use xxhash_rust::xxh3::Xxh3;
@@ -118,6 +119,53 @@ impl Rows {
         }
         Ok(EntityRows { sequence, rows })
     }
+
+    /// Lists the keys of the entities of a kind that were appended to, the shortest first. It reads
+    /// one row of each, and seeks over the others.
+    pub(super) fn list(
+        &self,
+        kind: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<Arc<str>>, DatabaseError> {
+        let mut kind_prefix = Vec::new();
+        push_part(&mut kind_prefix, kind);
+        let end = [&kind_prefix[..], &[0xff, 0xff]].concat();
+        let mut start = match after {
+            Some(after) => {
+                let mut last = kind_prefix.clone();
+                push_part(&mut last, after);
+                last.push(BEYOND_TABLES);
+                last
+            }
+            None => [&kind_prefix[..], &[0, 0]].concat(),
+        };
+        let mut keys = Vec::new();
+        catch_database_panic(|| {
+            let snapshot = self.database.snapshot();
+            while keys.len() < limit {
+                let mut found = snapshot.range(&self.table, start.clone()..end.clone());
+                let Some(first) = found.next() else { break };
+                let (row, value) = first.into_inner()?;
+                let rest = &row[kind_prefix.len()..];
+                let Some((length, rest)) = rest.split_first_chunk() else {
+                    break;
+                };
+                let Some(key) = rest.get(..usize::from(u16::from_be_bytes(*length))) else {
+                    break;
+                };
+                // A head that is damaged is listed too.
+                let is_stored = decode(&row, &value).is_none_or(|(sequence, _)| sequence.0 > 0);
+                if is_stored && let Ok(key) = std::str::from_utf8(key) {
+                    keys.push(Arc::from(key));
+                }
+                start = row[..kind_prefix.len() + 2 + key.len()].to_vec();
+                start.push(BEYOND_TABLES);
+            }
+            Ok(())
+        })?;
+        Ok(keys)
+    }
 }
 
 /// Writes that are committed together.
@@ -179,15 +227,20 @@ pub(super) enum GroupError {
 const GROUP_KEY: &[u8] = &[0, 0];
 /// The number of the table with the head of an entity.
 const HEAD: u8 = 0;
+/// A number that is beyond those of all tables.
+const BEYOND_TABLES: u8 = 0xff;
 
 fn entity_prefix(entity: &EntityId) -> Vec<u8> {
     let mut prefix = Vec::with_capacity(5 + entity.kind().len() + entity.key().len());
-    for part in [entity.kind(), entity.key()] {
-        let length = u16::try_from(part.len()).unwrap_or(u16::MAX);
-        prefix.extend(length.to_be_bytes());
-        prefix.extend(part.as_bytes());
-    }
+    push_part(&mut prefix, entity.kind());
+    push_part(&mut prefix, entity.key());
     prefix
+}
+
+fn push_part(prefix: &mut Vec<u8>, part: &str) {
+    let length = u16::try_from(part.len()).unwrap_or(u16::MAX);
+    prefix.extend(length.to_be_bytes());
+    prefix.extend(part.as_bytes());
 }
 
 fn row_key(entity: &EntityId, table: u8, row: &[u8]) -> Vec<u8> {
