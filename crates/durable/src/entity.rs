@@ -12,6 +12,10 @@
 //! passivated only while there are no permits; from then on, senders wait for the next activation,
 //! and the messages that are in the mailbox are handled before the activation ends. So no message
 //! is lost, and at most one activation of an entity runs.
+//!
+//! An entity with reminders has a *wake-up time*, which the store lists by time. The host looks
+//! there when it starts, and again when the earliest one has come; it activates the entities that
+//! are due. An entity whose wake-up time has come is not passivated before it has done its work.
 
 mod host;
 mod table;
@@ -19,6 +23,7 @@ mod table;
 use std::collections::HashMap;
 use std::fmt;
 use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -332,9 +337,33 @@ pub(crate) trait HostedKind: Send + Sync {
 pub(crate) struct Hosted {
     kind: Weak<dyn HostedKind>,
     key: Arc<str>,
+    wake: Arc<WakeTime>,
+}
+
+/// The time at which an entity has to be awake.
+#[derive(Debug)]
+pub(crate) struct WakeTime(AtomicU64);
+
+impl WakeTime {
+    const fn new() -> Self {
+        Self(AtomicU64::new(u64::MAX))
+    }
+
+    fn get(&self) -> Option<Duration> {
+        let millis = self.0.load(Ordering::Acquire);
+        (millis != u64::MAX).then(|| Duration::from_millis(millis))
+    }
 }
 
 impl Hosted {
+    /// Tells the host when the entity has to be awake.
+    pub(crate) fn set_wake(&self, at: Option<Duration>) {
+        let millis = at.map(|at| u64::try_from(at.as_millis()).unwrap_or(u64::MAX));
+        self.wake
+            .0
+            .store(millis.unwrap_or(u64::MAX), Ordering::Release);
+    }
+
     pub(crate) fn passivate(&self) {
         if let Some(kind) = self.kind.upgrade() {
             kind.passivate(&self.key);
@@ -376,10 +405,21 @@ impl<A: DurableActor> KindState<A> {
                         return Err(EntityError::NotActivated { entity, exit });
                     }
                 }
-                Entered::NoRoom => changed.await,
+                Entered::NoRoom => {
+                    self.make_room();
+                    changed.await;
+                }
                 Entered::Closed => return Err(EntityError::Closed { entity: entity() }),
             }
         }
+    }
+}
+
+impl<A: DurableActor> KindState<A> {
+    /// Passivates the entity that has been idle for longest.
+    fn make_room(&self) {
+        let now = self.entities.0.store.wall_clock();
+        self.table.lock().make_room(now);
     }
 }
 

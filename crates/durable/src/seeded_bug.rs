@@ -15,4 +15,8 @@ strowger_seeded_bug::bugs! {
     TwoActivations,
     /// An activation that is put to sleep does not handle the messages that wait.
     PassivationLosesMessage,
+    /// A reminder that has fired stays stored.
+    ReminderFiresTwice,
+    /// The store is not told when a sleeping entity has to be awake.
+    WakeNotStored,
 }

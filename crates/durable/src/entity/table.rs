@@ -8,6 +8,7 @@ use strowger::{ActorId, ActorRef, Exit};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::WakeTime;
 use super::host::HostMessage;
 use crate::seeded_bug::{Bug, seeded};
 
@@ -36,6 +37,7 @@ struct Entry<M> {
     idle: Option<(u64, Instant)>,
     /// Set if the entity is to be passivated as soon as it has no senders.
     wants_sleep: bool,
+    wake: Arc<WakeTime>,
     /// Informs those who wait for the end of the phase.
     outcome: watch::Sender<Outcome>,
 }
@@ -93,8 +95,7 @@ impl<M: Send + 'static> AwakeTable<M> {
         self.idle.clear();
     }
 
-    /// Counts a sender of an entity that is awake. Requests the activation of one that is asleep;
-    /// if there is no room, the passivation of the one that has been idle for longest.
+    /// Counts a sender of an entity that is awake. Requests the activation of one that is asleep.
     pub(super) fn enter(&mut self, key: &Arc<str>, limit: usize) -> Entered<M> {
         if matches!(self.host, Host::Ended) {
             return Entered::Closed;
@@ -114,9 +115,6 @@ impl<M: Send + 'static> AwakeTable<M> {
                 _ => return Entered::Wait(entry.outcome.subscribe()),
             }
         } else if self.entries.len() >= limit.max(1) {
-            if let Some(key) = self.idle.values().next().cloned() {
-                self.passivate(&key);
-            }
             return Entered::NoRoom;
         }
         let (outcome, wait) = watch::channel(None);
@@ -125,11 +123,27 @@ impl<M: Send + 'static> AwakeTable<M> {
             senders: 0,
             idle: None,
             wants_sleep: false,
+            wake: Arc::new(WakeTime::new()),
             outcome,
         };
         self.entries.insert(Arc::clone(key), entry);
         self.tell_host(HostMessage::Activate(Arc::clone(key)));
         Entered::Wait(wait)
+    }
+
+    /// Requests the activation of an entity whose wake-up time has come. Returns `false` if there
+    /// is no room.
+    pub(super) fn wake(&mut self, key: &Arc<str>, limit: usize) -> bool {
+        self.entries.contains_key(key) || !matches!(self.enter(key, limit), Entered::NoRoom)
+    }
+
+    /// Returns the wake-up time of an entity that is not asleep.
+    pub(super) fn wake_time(&self, key: &Arc<str>) -> Arc<WakeTime> {
+        let entry = self.entries.get(key);
+        entry.map_or_else(
+            || Arc::new(WakeTime::new()),
+            |entry| Arc::clone(&entry.wake),
+        )
     }
 
     /// Marks an entity as awake.
@@ -183,16 +197,33 @@ impl<M: Send + 'static> AwakeTable<M> {
         }
     }
 
-    /// Passivates all entities that have been idle for long enough.
-    pub(super) fn passivate_idle(&mut self, after: Duration, now: Instant) {
-        while let Some((_, key)) = self.idle.first_key_value() {
-            let key = Arc::clone(key);
-            let since = self.entries.get(&key).and_then(|entry| entry.idle);
-            if since.is_some_and(|(_, since)| now.saturating_duration_since(since) < after) {
-                return;
-            }
+    /// Passivates all entities that have been idle for long enough, unless their wake-up time has
+    /// come.
+    pub(super) fn passivate_idle(&mut self, after: Duration, now: Instant, wall_clock: Duration) {
+        let is_idle = |entry: &&Entry<M>| {
+            let since = entry.idle.map(|(_, since)| since);
+            since.is_some_and(|since| now.saturating_duration_since(since) >= after)
+        };
+        let idle = self.idle.values();
+        let idle = idle.take_while(|key| self.entries.get(*key).as_ref().is_some_and(is_idle));
+        let keys: Vec<_> = idle
+            .filter(|key| !self.is_due(key, wall_clock))
+            .cloned()
+            .collect();
+        keys.iter().for_each(|key| self.passivate(key));
+    }
+
+    /// Passivates the entity that has been idle for longest, whose wake-up time has not come.
+    pub(super) fn make_room(&mut self, wall_clock: Duration) {
+        let mut idle = self.idle.values();
+        if let Some(key) = idle.find(|key| !self.is_due(key, wall_clock)).cloned() {
             self.passivate(&key);
         }
+    }
+
+    fn is_due(&self, key: &Arc<str>, wall_clock: Duration) -> bool {
+        let wake = self.entries.get(key).and_then(|entry| entry.wake.get());
+        wake.is_some_and(|wake| wake <= wall_clock)
     }
 
     /// Passivates an idle entity.
@@ -209,16 +240,15 @@ impl<M: Send + 'static> AwakeTable<M> {
         }
     }
 
-    /// Removes an entity whose activation has ended.
-    pub(super) fn ended(&mut self, key: &Arc<str>, exit: Exit) {
-        let Some(entry) = self.entries.remove(key) else {
-            return;
-        };
+    /// Removes an entity whose activation has ended. Returns its wake-up time.
+    pub(super) fn ended(&mut self, key: &Arc<str>, exit: Exit) -> Option<Duration> {
+        let entry = self.entries.remove(key)?;
         if let Some((number, _)) = entry.idle {
             self.idle.remove(&number);
         }
         let has_failed = matches!(entry.phase, EntityPhase::Starting) && !exit.is_orderly();
         entry.outcome.send_replace(Some(has_failed.then_some(exit)));
+        entry.wake.get()
     }
 
     fn tell_host(&self, message: HostMessage<M>) {

@@ -5,5 +5,6 @@ mod counter;
 mod entity;
 mod full_disk;
 mod kill;
+mod reminder;
 mod simulation;
 mod store;

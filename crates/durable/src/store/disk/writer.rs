@@ -25,7 +25,7 @@ use super::mark::MarkFile;
 use super::rows::{GroupError, ReadError, Rows};
 use super::{DatabaseError, Durability, FjallOptions};
 use crate::store::{
-    Batch, EntityHead, EntityId, EntityRows, Fence, Sequence, StoreError, StoreFault,
+    Batch, EntityHead, EntityId, EntityRows, Fence, Sequence, StoreError, StoreFault, Wake,
 };
 
 /// The sender for the result of an operation. Its caller may have stopped waiting.
@@ -53,6 +53,12 @@ pub(super) enum Job {
         after: Option<Arc<str>>,
         limit: usize,
         done: Done<Vec<Arc<str>>>,
+    },
+    Wakes {
+        kind: Arc<str>,
+        after: Option<Wake>,
+        limit: usize,
+        done: Done<Vec<Wake>>,
     },
     Inject(StoreFault),
     /// Wakes the thread, which then sees that the store is closing.
@@ -152,7 +158,9 @@ impl Writer {
         let mut reads = Vec::new();
         for job in jobs {
             match job {
-                read @ (Job::Read { .. } | Job::List { .. }) => reads.push(read),
+                read @ (Job::Read { .. } | Job::List { .. } | Job::Wakes { .. }) => {
+                    reads.push(read)
+                }
                 Job::Inject(fault) => self.faults.push_back(fault),
                 Job::Close => {}
                 write => writes.push(write),
@@ -170,6 +178,12 @@ impl Writer {
                     limit,
                     done,
                 } => _ = done.send(self.list(&kind, after.as_deref(), limit)),
+                Job::Wakes {
+                    kind,
+                    after,
+                    limit,
+                    done,
+                } => _ = done.send(self.wakes(&kind, after.as_ref(), limit)),
                 _ => {}
             }
         }
@@ -226,6 +240,16 @@ impl Writer {
         listed.map_err(|error| self.fail(&error))
     }
 
+    fn wakes(
+        &mut self,
+        kind: &str,
+        after: Option<&Wake>,
+        limit: usize,
+    ) -> Result<Vec<Wake>, StoreError> {
+        let listed = self.rows()?.wakes(kind, after, limit);
+        listed.map_err(|error| self.fail(&error))
+    }
+
     fn write(&mut self, jobs: Vec<Job>) {
         if let Err(refusal) = self.rows() {
             jobs.into_iter().for_each(|job| job.refuse(&refusal));
@@ -272,13 +296,21 @@ impl Writer {
                         continue;
                     }
                     head.sequence = expected.next();
+                    if let Some(wake) = batch.wake {
+                        group.move_wake(&entity, head.sequence, head.wake, wake);
+                        head.wake = wake;
+                    }
                     let is_damaged = fault == Some(StoreFault::Damage);
                     for change in &batch.changes {
                         group.change(&entity, head.sequence, change, is_damaged);
                     }
                     accepted.push(Accepted::Append(done, head.sequence));
                 }
-                Job::Read { .. } | Job::List { .. } | Job::Inject(_) | Job::Close => {}
+                Job::Read { .. }
+                | Job::List { .. }
+                | Job::Wakes { .. }
+                | Job::Inject(_)
+                | Job::Close => {}
             }
             group.put_head(&entity, head);
             self.heads.insert(entity, head);
@@ -348,6 +380,7 @@ impl Job {
             Self::Read { done, .. } => _ = done.send(Err(error.clone())),
             Self::Append { done, .. } => _ = done.send(Err(error.clone())),
             Self::List { done, .. } => _ = done.send(Err(error.clone())),
+            Self::Wakes { done, .. } => _ = done.send(Err(error.clone())),
             Self::Inject(_) | Self::Close => {}
         }
     }
