@@ -54,7 +54,9 @@ use table::{AwakeTable, Entered};
 /// #     type Msg = Ask<Deposit>;
 /// #     type Args = ();
 /// #     type Error = BoxError;
-/// #     async fn pre_start(_: (), _: &mut i64, _: &mut DurableContext<'_, Self>) -> Result<Self, BoxError> {
+/// #     async fn pre_start(
+/// #         _: (), _: &mut i64, _: &mut DurableContext<'_, Self>,
+/// #     ) -> Result<Self, BoxError> {
 /// #         Ok(Self)
 /// #     }
 /// #     async fn handle(
@@ -294,7 +296,7 @@ pub enum EntityError {
     /// entities are not affected; the next message tries again.
     #[error("activation of {entity} {exit}")]
     NotActivated {
-        /// The entity.
+        /// The entity that the message was for.
         entity: EntityId,
         /// The exit of the activation.
         exit: Exit,
@@ -305,7 +307,7 @@ pub enum EntityError {
          repeat the request later, or raise `MAX_AWAKE`"
     )]
     TooManyAwake {
-        /// The entity.
+        /// The entity that the message was for.
         entity: EntityId,
         /// Maximum number of entities of this kind that are awake.
         limit: usize,
@@ -313,13 +315,13 @@ pub enum EntityError {
     /// The host of the kind has ended.
     #[error("{entity} not activated: the host of its kind has ended")]
     Closed {
-        /// The entity.
+        /// The entity that the message was for.
         entity: EntityId,
     },
     /// The activation did not answer.
     #[error("{entity}: {source}")]
     Unanswered {
-        /// The entity.
+        /// The entity that the message was for.
         entity: EntityId,
         /// The reason why there is no answer.
         source: AskError,

@@ -85,7 +85,7 @@ pub enum ReminderError {
         "{entity}: reminder {name:?} not set: the limit of {limit} (`MAX_REMINDERS`) is reached"
     )]
     TooMany {
-        /// The entity.
+        /// The entity whose reminder was refused.
         entity: EntityId,
         /// The name of the refused reminder.
         name: Arc<str>,
@@ -98,7 +98,7 @@ pub enum ReminderError {
         Reminder::MAX_NAME
     )]
     NameTooLong {
-        /// The entity.
+        /// The entity whose reminder was refused.
         entity: EntityId,
         /// The length of the name, in bytes.
         length: usize,

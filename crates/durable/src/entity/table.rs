@@ -38,7 +38,7 @@ struct Entry<M> {
     /// Set if the entity is to be passivated as soon as it has no senders.
     wants_sleep: bool,
     wake: Arc<WakeTime>,
-    /// Informs those who wait for the end of the phase.
+    /// Wakes the senders that wait for the end of the phase.
     outcome: watch::Sender<Outcome>,
 }
 

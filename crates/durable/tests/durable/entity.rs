@@ -106,7 +106,10 @@ struct Visits {
     count: u64,
 }
 
-struct Place(#[expect(dead_code, reason = "it counts while it exists")] Activation);
+struct Place {
+    /// Counts while it exists.
+    _activation: Activation,
+}
 
 impl DurableActor for Place {
     const KIND: &'static str = "place";
@@ -123,7 +126,8 @@ impl DurableActor for Place {
         _: &mut Visits,
         cx: &mut DurableContext<'_, Self>,
     ) -> Result<Self, BoxError> {
-        Ok(Self(Activation::begin(activations, cx.entity())))
+        let _activation = Activation::begin(activations, cx.entity());
+        Ok(Self { _activation })
     }
 
     async fn handle(
