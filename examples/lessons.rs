@@ -33,7 +33,7 @@ use std::process::{ExitCode, Termination};
 /// The name of an example, and its `main`.
 type Lesson = (&'static str, fn() -> ExitCode);
 
-const LESSONS: [Lesson; 23] = [
+const LESSONS: [Lesson; 24] = [
     ("agent_tools", || agent_tools::main().report()),
     ("ask", || ask::main().report()),
     ("blocking", || blocking::main().report()),
