@@ -8,6 +8,7 @@ mod ask;
 mod blocking;
 mod counter;
 mod durable;
+mod entities;
 mod first;
 mod machine;
 mod pfcp_association;
@@ -32,12 +33,13 @@ use std::process::{ExitCode, Termination};
 /// The name of an example, and its `main`.
 type Lesson = (&'static str, fn() -> ExitCode);
 
-const LESSONS: [Lesson; 23] = [
+const LESSONS: [Lesson; 24] = [
     ("agent_tools", || agent_tools::main().report()),
     ("ask", || ask::main().report()),
     ("blocking", || blocking::main().report()),
     ("counter", || counter::main().report()),
     ("durable", || durable::main().report()),
+    ("entities", || entities::main().report()),
     ("first", || first::main().report()),
     ("machine", || machine::main().report()),
     ("pfcp_association", || pfcp_association::main().report()),

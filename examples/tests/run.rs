@@ -37,6 +37,12 @@ fn durable_account_survives_and_a_repeated_payment_counts_once() {
 }
 
 #[test]
+fn entities_are_stored_in_numbers_and_few_are_awake() {
+    let expected = ["stored: 1000", "awake: 100", "acc-42: 50"];
+    assert_eq!(output("entities"), expected);
+}
+
+#[test]
 fn first_program_counts_from_the_start_after_a_failure() {
     assert_eq!(output("first"), ["40 + 2 = 42", "40 + 1 = 41"]);
 }

@@ -3,14 +3,18 @@
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use strowger::{Actor, BoxError, Context, MailboxSpec};
+use strowger::{Actor, BoxError, Context, MailboxSpec, Signal};
+use tokio::sync::Notify;
 
 use crate::answers::AnswerWindow;
+use crate::entity::Hosted;
 use crate::gate::{DurableContext, Outputs};
 use crate::journal::Journal;
+use crate::reminder::Reminder;
 use crate::store::{EntityId, Sequence, Store, StoreError, TooLongForEntityId};
 
 /// An actor whose state outlives the process.
@@ -44,6 +48,17 @@ pub trait DurableActor: Sized + Send + 'static {
     /// The answers that are kept for repeated requests; see [`DurableContext::reply_once`].
     const ANSWERS: AnswerWindow = AnswerWindow::DEFAULT;
 
+    /// The time without messages after which an [entity](crate::Entities) is put to sleep.
+    const IDLE: Duration = Duration::from_secs(60);
+
+    /// Maximum number of [entities](crate::Entities) of this kind that are awake, at least one.
+    /// Beyond it, the one that has been idle for longest is put to sleep; if all are in use,
+    /// messages to others wait.
+    const MAX_AWAKE: usize = 10_000;
+
+    /// Maximum number of durable timers of an entity.
+    const MAX_REMINDERS: usize = 1000;
+
     /// Builds the value of an incarnation. It may change the state, and its outputs go through the
     /// gate, as those of [`handle`](Self::handle) do.
     fn pre_start(
@@ -59,6 +74,23 @@ pub trait DurableActor: Sized + Send + 'static {
         state: &mut Self::State,
         cx: &mut DurableContext<'_, Self>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send;
+
+    /// Handles a durable timer that has fired; see [`DurableContext::set_reminder`]. It overtakes
+    /// messages.
+    ///
+    /// The timer is removed in the same write as the changes made here, so they take effect once.
+    /// If this fails, the next incarnation is reminded again.
+    fn remind(
+        &mut self,
+        reminder: Reminder,
+        state: &mut Self::State,
+        cx: &mut DurableContext<'_, Self>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send {
+        let _ = state;
+        let (entity, name) = (cx.entity(), reminder.name());
+        tracing::error!(%entity, %name, "actor has reminders and no `remind`");
+        std::future::ready(Ok(()))
+    }
 }
 
 /// The actor that runs a [`DurableActor`]: it is spawned and supervised like any other, and its
@@ -70,6 +102,42 @@ pub struct Durable<A: DurableActor> {
     actor: A,
     state: A::State,
     journal: Journal,
+    alarm: ReminderAlarm,
+}
+
+/// The task that ends when the earliest reminder may be due. Its end is a signal, and so reaches an
+/// actor whose messages are all of its own type.
+#[derive(Debug, Default)]
+struct ReminderAlarm {
+    /// The time that the running task waits for.
+    set_for: Option<Duration>,
+    changed: Arc<Notify>,
+}
+
+impl ReminderAlarm {
+    const TASK: &str = "reminders";
+    /// Maximum time until the wall clock is read again, which may have been set.
+    const MAX_WAIT: Duration = Duration::from_secs(60);
+
+    fn update<A: DurableActor>(&mut self, journal: &Journal, cx: &mut Context<Durable<A>>) {
+        let next = journal.reminders().next_due();
+        if next == self.set_for {
+            return;
+        }
+        if self.set_for.is_some() {
+            // The end of the task leads back to here.
+            return self.changed.notify_one();
+        }
+        let Some(wait) = journal.until_next_reminder() else {
+            return;
+        };
+        self.set_for = next;
+        let changed = Arc::clone(&self.changed);
+        cx.task(Self::TASK, async move {
+            let wait = wait.min(Self::MAX_WAIT);
+            let _ = tokio::time::timeout(wait, changed.notified()).await;
+        });
+    }
 }
 
 /// The arguments of a [`Durable`] actor.
@@ -77,6 +145,7 @@ pub struct DurableArgs<A: DurableActor> {
     store: Arc<dyn Store>,
     entity: EntityId,
     args: A::Args,
+    hosted: Option<Hosted>,
 }
 
 impl<A: DurableActor> DurableArgs<A> {
@@ -94,7 +163,23 @@ impl<A: DurableActor> DurableArgs<A> {
             store,
             entity,
             args,
+            hosted: None,
         })
+    }
+
+    /// Creates the arguments of an activation that has a host.
+    pub(crate) fn hosted(
+        store: Arc<dyn Store>,
+        entity: EntityId,
+        args: A::Args,
+        hosted: Hosted,
+    ) -> Self {
+        Self {
+            store,
+            entity,
+            args,
+            hosted: Some(hosted),
+        }
     }
 }
 
@@ -104,6 +189,7 @@ impl<A: DurableActor> Clone for DurableArgs<A> {
             store: Arc::clone(&self.store),
             entity: self.entity.clone(),
             args: self.args.clone(),
+            hosted: self.hosted.clone(),
         }
     }
 }
@@ -116,7 +202,7 @@ impl<A: DurableActor> Actor for Durable<A> {
     const MAILBOX: MailboxSpec = A::MAILBOX;
 
     async fn pre_start(args: DurableArgs<A>, cx: &mut Context<Self>) -> Result<Self, DurableError> {
-        let opened = Journal::open(args.store, args.entity, A::ANSWERS).await;
+        let opened = Journal::open(args.store, args.entity, A::ANSWERS, args.hosted).await;
         let (mut journal, mut state) = opened?;
         let mut outputs = Outputs::new();
         let mut durable = DurableContext {
@@ -127,10 +213,13 @@ impl<A: DurableActor> Actor for Durable<A> {
         let started = A::pre_start(args.args, &mut state, &mut durable).await;
         let actor = started.map_err(DurableError::hook)?;
         outputs.leave_after(&mut journal, &state, cx).await?;
+        let mut alarm = ReminderAlarm::default();
+        alarm.update(&journal, cx);
         Ok(Self {
             actor,
             state,
             journal,
+            alarm,
         })
     }
 
@@ -144,7 +233,33 @@ impl<A: DurableActor> Actor for Durable<A> {
         let handled = self.actor.handle(message, &mut self.state, &mut durable);
         handled.await.map_err(DurableError::hook)?;
         let (journal, state) = (&mut self.journal, &self.state);
-        outputs.leave_after(journal, state, cx).await
+        outputs.leave_after(journal, state, cx).await?;
+        self.alarm.update(&self.journal, cx);
+        Ok(())
+    }
+
+    async fn signal(&mut self, signal: Signal, cx: &mut Context<Self>) -> Result<(), Self::Error> {
+        let Signal::TaskEnded { name } = signal else {
+            return Ok(());
+        };
+        if *name != *ReminderAlarm::TASK {
+            return Ok(());
+        }
+        self.alarm.set_for = None;
+        while let Some(reminder) = self.journal.take_due_reminder() {
+            let mut outputs = Outputs::new();
+            let mut durable = DurableContext {
+                context: cx,
+                outputs: &mut outputs,
+                journal: &mut self.journal,
+            };
+            let reminded = self.actor.remind(reminder, &mut self.state, &mut durable);
+            reminded.await.map_err(DurableError::hook)?;
+            let (journal, state) = (&mut self.journal, &self.state);
+            outputs.leave_after(journal, state, cx).await?;
+        }
+        self.alarm.update(&self.journal, cx);
+        Ok(())
     }
 }
 

@@ -4,9 +4,10 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::store::{
-    Batch, EntityId, EntityRows, Fence, Row, Sequence, Store, StoreError, StoreFault, Table,
+    Batch, EntityId, EntityRows, Fence, Row, Sequence, Store, StoreError, StoreFault, Table, Wake,
 };
 
 /// A store that the suite can restart and inject faults into.
@@ -35,6 +36,8 @@ pub async fn check<S: StoreUnderTest>(mut make: impl FnMut() -> S) {
     full_disk_refuses_and_recovers(make()).await;
     failed_sync_ends_the_service(make()).await;
     damaged_entity_is_refused_alone(make()).await;
+    stored_keys_are_listed_in_pages(make()).await;
+    wake_up_times_are_listed_in_order(make()).await;
 }
 
 fn entity(key: &str) -> EntityId {
@@ -226,7 +229,7 @@ async fn full_disk_refuses_and_recovers(mut test: impl StoreUnderTest) {
             ),
         }
         patience -= 1;
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
     };
     let next = append(&test, &entity, found.sequence.0, fence, state(b"three")).await;
     assert_eq!(next, Ok(found.sequence.next()));
@@ -283,4 +286,104 @@ async fn damaged_entity_is_refused_alone(test: impl StoreUnderTest) {
         .await
         .expect("it is written");
     assert_eq!(read(&test, &sound).await.sequence, Sequence(1));
+}
+
+async fn stored_keys_are_listed_in_pages(mut test: impl StoreUnderTest) {
+    let keys = ["", "a", "b", "ab", "abc", "z/%", "\u{fc}"];
+    for (kind, keys) in [("test", &keys[..]), ("tes", &["other"]), ("", &["none"])] {
+        for key in keys {
+            let name = EntityId::new(kind, *key).expect("a short name");
+            let fence = lease(&test, &name).await;
+            for expected in 0..2 {
+                append(&test, &name, expected, fence, state(b"one"))
+                    .await
+                    .expect("it is written");
+            }
+        }
+    }
+    lease(&test, &entity("only leased")).await;
+    test.reopen().await;
+    let mut expected = keys.map(str::to_owned);
+    expected.sort();
+    for limit in [1, 3, 100] {
+        let mut listed = Vec::new();
+        loop {
+            let after = listed.last().map(String::as_str);
+            let page = test.store().list("test", after, limit).await;
+            let page = page.expect("it can be listed");
+            assert!(page.len() <= limit);
+            if page.is_empty() {
+                break;
+            }
+            listed.extend(page.iter().map(ToString::to_string));
+        }
+        listed.sort();
+        assert_eq!(listed, expected, "in pages of {limit}");
+    }
+    let listed = test.store().list("", None, 10).await;
+    assert_eq!(listed, Ok(vec![Arc::from("none")]));
+}
+
+async fn wake_up_times_are_listed_in_order(mut test: impl StoreUnderTest) {
+    let wake = |seconds: u64, key: &str| Wake {
+        at: Duration::from_secs(seconds),
+        key: key.into(),
+    };
+    let set = |at: Option<u64>| {
+        let mut batch = state(b"one");
+        batch.set_wake(at.map(Duration::from_secs));
+        batch
+    };
+    let mut fences = Vec::new();
+    for (key, at) in [
+        ("late", 9),
+        ("early", 1),
+        ("moved", 2),
+        ("cleared", 3),
+        ("same", 9),
+    ] {
+        let name = entity(key);
+        let fence = lease(&test, &name).await;
+        let appended = append(&test, &name, 0, fence, set(Some(at))).await;
+        assert_eq!(appended, Ok(Sequence(1)));
+        fences.push((name, fence));
+    }
+    let other = EntityId::new("other", "early").expect("a short name");
+    let fence = lease(&test, &other).await;
+    append(&test, &other, 0, fence, set(Some(1)))
+        .await
+        .expect("it is written");
+    for (key, at) in [("moved", Some(5)), ("cleared", None)] {
+        let (name, fence) = fences
+            .iter()
+            .find(|(name, _)| name.key() == key)
+            .expect("it was written");
+        append(&test, name, 1, *fence, set(at))
+            .await
+            .expect("it is written");
+        let kept = append(&test, name, 2, *fence, state(b"two")).await;
+        kept.expect("it is written");
+        let refused = append(&test, name, 2, *fence, set(Some(7))).await;
+        refused.expect_err("it does not follow");
+    }
+    test.reopen().await;
+    let expected = [
+        wake(1, "early"),
+        wake(5, "moved"),
+        wake(9, "late"),
+        wake(9, "same"),
+    ];
+    for limit in [1, 3, 100] {
+        let mut listed: Vec<Wake> = Vec::new();
+        loop {
+            let page = test.store().wakes("test", listed.last(), limit).await;
+            let page = page.expect("it can be listed");
+            assert!(page.len() <= limit);
+            if page.is_empty() {
+                break;
+            }
+            listed.extend(page);
+        }
+        assert_eq!(listed, expected, "in pages of {limit}");
+    }
 }

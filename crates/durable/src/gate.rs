@@ -35,6 +35,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -44,6 +45,7 @@ use strowger::{Accepts, ActorPath, ActorRef, Context, Recipient, Reply};
 use crate::actor::{Durable, DurableActor, DurableError};
 use crate::answers::IdempotencyKey;
 use crate::journal::Journal;
+use crate::reminder::ReminderError;
 use crate::seeded_bug::{Bug, seeded};
 use crate::store::EntityId;
 
@@ -100,7 +102,8 @@ impl<A: DurableActor> DurableContext<'_, A> {
     }
 
     /// Sends a message to this incarnation after a delay, which begins once the current message's
-    /// changes are durable. The timer is not durable itself: it ends with the incarnation.
+    /// changes are durable. The timer is not durable itself: it ends with the incarnation. See
+    /// [`Self::set_reminder`].
     pub fn send_after<T>(&mut self, delay: Duration, message: T)
     where
         A::Msg: Accepts<T>,
@@ -109,9 +112,44 @@ impl<A: DurableActor> DurableContext<'_, A> {
         self.outputs.add(Output::Timer(delay, message));
     }
 
-    /// Ends the actor after the current message, once its changes are durable.
+    /// Sets a durable timer, which is stored with the changes of the current message and calls
+    /// [`DurableActor::remind`] at its time, by the wall clock of the store. It replaces one with
+    /// the same name.
+    ///
+    /// It is found again after a restart, and activates an [entity](crate::Entities) that sleeps.
+    /// One whose time passed while no process ran fires once, [late](crate::Reminder::is_late).
+    ///
+    /// # Errors
+    /// Fails if the entity has [`DurableActor::MAX_REMINDERS`], or if the name is longer than
+    /// [`Reminder::MAX_NAME`](crate::Reminder::MAX_NAME).
+    pub fn set_reminder<T: Serialize>(
+        &mut self,
+        name: &str,
+        after: Duration,
+        payload: &T,
+    ) -> Result<(), ReminderError> {
+        let limit = A::MAX_REMINDERS;
+        self.journal.set_reminder(name, after, payload, limit)
+    }
+
+    /// Cancels a durable timer. Returns `false` if there is none with this name.
+    pub fn cancel_reminder(&mut self, name: &str) -> bool {
+        self.journal.cancel_reminder(name)
+    }
+
+    /// Returns the names of the durable timers, sorted.
+    #[must_use]
+    pub fn reminders(&self) -> Vec<Arc<str>> {
+        self.journal.reminders().names()
+    }
+
+    /// Ends the actor after the current message, once its changes are durable. An
+    /// [entity](crate::Entities) first handles the messages that were sent to it.
     pub fn stop(&mut self) {
-        self.context.stop();
+        match self.journal.hosted() {
+            Some(hosted) => hosted.passivate(),
+            None => self.context.stop(),
+        }
     }
 
     /// Returns the entity whose state this is.

@@ -1,6 +1,7 @@
 //! The stored side of one activation: what was read, and how it is written.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -8,6 +9,8 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::actor::DurableError;
 use crate::answers::{AnswerWindow, IdempotencyKey, KeptAnswers};
+use crate::entity::Hosted;
+use crate::reminder::{Reminder, ReminderError, StoredReminders};
 use crate::seeded_bug::{Bug, seeded};
 use crate::store::{Batch, EntityId, Fence, Sequence, Store, Table};
 
@@ -19,12 +22,17 @@ const ENCODING: u8 = 1;
 pub(crate) struct Journal {
     store: Arc<dyn Store>,
     entity: EntityId,
+    /// `None` in an actor that is no entity of a host.
+    hosted: Option<Hosted>,
     fence: Fence,
     sequence: Sequence,
     /// The digest of the stored state, by which an unchanged state is recognized. 128 bits, because
     /// a collision would lose a change.
     saved: u128,
     answers: KeptAnswers,
+    reminders: StoredReminders,
+    /// The wake-up time that is stored.
+    wake: Option<Duration>,
     /// Changes of the current message besides the state.
     batch: Batch,
     /// The first failure to encode an answer of the current message.
@@ -37,6 +45,7 @@ impl Journal {
         store: Arc<dyn Store>,
         entity: EntityId,
         window: AnswerWindow,
+        hosted: Option<Hosted>,
     ) -> Result<(Self, S), DurableError> {
         let not_loaded = |source| DurableError::NotLoaded {
             entity: entity.clone(),
@@ -50,6 +59,7 @@ impl Journal {
             detail,
         };
         let mut answers = KeptAnswers::new(window);
+        let mut reminders = StoredReminders::default();
         let mut state = S::default();
         // An entity that still has its first state is not stored.
         let mut saved = xxh3_128(&encode(&entity, &state)?);
@@ -68,6 +78,9 @@ impl Journal {
                 Table::Answers => answers
                     .load(row)
                     .ok_or_else(|| unreadable("malformed kept answer".to_owned()))?,
+                Table::Reminders => reminders
+                    .load(row)
+                    .ok_or_else(|| unreadable("malformed reminder".to_owned()))?,
             }
         }
         let journal = Self {
@@ -75,16 +88,24 @@ impl Journal {
             sequence: found.sequence,
             saved,
             answers,
+            wake: reminders.next_due(),
+            reminders,
             batch: Batch::new(),
             failure: None,
             store,
             entity,
+            hosted,
         };
+        journal.publish_wake();
         Ok((journal, state))
     }
 
     pub(crate) const fn entity(&self) -> &EntityId {
         &self.entity
+    }
+
+    pub(crate) const fn hosted(&self) -> Option<&Hosted> {
+        self.hosted.as_ref()
     }
 
     /// Returns the answer that was given to an earlier request with this key.
@@ -110,7 +131,57 @@ impl Journal {
         }
     }
 
-    /// Makes the state and the kept answers durable. Does nothing if they already are.
+    /// Sets a reminder with the next write.
+    pub(crate) fn set_reminder<T: Serialize>(
+        &mut self,
+        name: &str,
+        after: Duration,
+        payload: &T,
+        limit: usize,
+    ) -> Result<(), ReminderError> {
+        let payload = match rmp_serde::to_vec_named(payload) {
+            Ok(payload) => payload,
+            Err(error) => {
+                let error = not_encoded(&self.entity, &error);
+                self.failure.get_or_insert(error);
+                return Ok(());
+            }
+        };
+        let due = self.store.wall_clock().saturating_add(after);
+        let owner = (&self.entity, limit);
+        self.reminders
+            .set(owner, name, due, payload, &mut self.batch)
+    }
+
+    /// Cancels a reminder with the next write. Returns `false` if there is none.
+    pub(crate) fn cancel_reminder(&mut self, name: &str) -> bool {
+        self.reminders.cancel(name, &mut self.batch)
+    }
+
+    pub(crate) const fn reminders(&self) -> &StoredReminders {
+        &self.reminders
+    }
+
+    /// Takes the earliest reminder, if it is due; the next write removes it.
+    pub(crate) fn take_due_reminder(&mut self) -> Option<Reminder> {
+        let now = self.store.wall_clock();
+        self.reminders.take_due(now, &mut self.batch)
+    }
+
+    /// Returns the time until the earliest reminder is due.
+    pub(crate) fn until_next_reminder(&self) -> Option<Duration> {
+        let due = self.reminders.next_due()?;
+        Some(due.saturating_sub(self.store.wall_clock()))
+    }
+
+    /// Tells the host when the entity has to be awake.
+    fn publish_wake(&self) {
+        if let Some(hosted) = &self.hosted {
+            hosted.set_wake(self.wake);
+        }
+    }
+
+    /// Makes the state, kept answers and reminders durable. Does nothing if they already are.
     pub(crate) async fn save<S: Serialize>(&mut self, state: &S) -> Result<(), DurableError> {
         if let Some(failure) = self.failure.take() {
             return Err(failure);
@@ -124,6 +195,10 @@ impl Journal {
         if digest != self.saved {
             batch.put(Table::State, [], value);
         }
+        let wake = self.reminders.next_due();
+        if wake != self.wake && !seeded(Bug::WakeNotStored) {
+            batch.set_wake(wake);
+        }
         if batch.is_empty() {
             return Ok(());
         }
@@ -136,6 +211,8 @@ impl Journal {
             source,
         })?;
         self.saved = digest;
+        self.wake = wake;
+        self.publish_wake();
         Ok(())
     }
 }

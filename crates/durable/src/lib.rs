@@ -60,6 +60,9 @@
 //! # }
 //! ```
 //!
+//! [`Entities`] are durable actors that are activated by the first message to their key, and put to
+//! sleep when they are idle.
+//!
 //! # Guarantees
 //!
 //! - **The output gate**: an answer, a message or a timer made through the [`DurableContext`]
@@ -72,6 +75,7 @@
 //!   time, within the [`AnswerWindow`].
 //! - **Two activations** of one entity never both write: the earlier one is refused, and ends.
 //! - **Messages wait** while a write is under way; worker threads do not.
+//! - **A [`Reminder`]** takes effect once: it is stored, found again, and late if it was missed.
 //! - **Damage is reported**: a damaged entity does not start, and says at which sequence; the
 //!   others do. A store that has lost acknowledged writes does not open, unless that is accepted.
 //! - **A full disk** refuses writes until there is room. **A failed sync** ends the service of the
@@ -82,15 +86,14 @@
 //! - A request without an answer may have taken effect. Repeat it with the same key.
 //! - Delivery is at most once: a message in a mailbox, or on its way to another actor, is lost with
 //!   the process.
-//! - A timer ends with its incarnation.
+//! - A timer of [`DurableContext::send_after`] ends with its incarnation.
 //! - An effect past the [`DurableContext`], such as a file or an ask of the handler, happens even
 //!   if the write fails.
 //! - An earlier activation may still answer requests that change nothing, until its next write.
 //! - A store on disk does not survive a loss of power in the mode
 //!   [`Durability::Process`](store::Durability::Process).
 //!
-//! Entities that start on their first message, the event-sourced form, the outbox and durable
-//! timers are not part of the crate yet.
+//! The event-sourced form and the outbox are not part of the crate yet.
 //!
 //! # Testing
 //!
@@ -101,11 +104,15 @@ mod actor;
 mod answers;
 #[cfg(feature = "testing")]
 pub mod conformance;
+mod entity;
 pub mod gate;
 mod journal;
+mod reminder;
 mod seeded_bug;
 pub mod store;
 
 pub use actor::{Durable, DurableActor, DurableArgs, DurableError};
 pub use answers::{AnswerWindow, IdempotencyKey, IdempotencyKeyTooLong};
+pub use entity::{Entities, EntityError, EntityKind, EntityRef};
 pub use gate::DurableContext;
+pub use reminder::{PayloadError, Reminder, ReminderError};

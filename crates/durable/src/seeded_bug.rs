@@ -11,4 +11,12 @@ strowger_seeded_bug::bugs! {
     OutputsLeaveAfterFailedAppend,
     /// The state is written without the answers to repeated requests.
     AnswersNotStored,
+    /// An entity is activated again while its last activation still ends.
+    TwoActivations,
+    /// An activation that is put to sleep does not handle the messages that wait.
+    PassivationLosesMessage,
+    /// A reminder that has fired stays stored.
+    ReminderFiresTwice,
+    /// The store is not told when a sleeping entity has to be awake.
+    WakeNotStored,
 }

@@ -52,12 +52,29 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
         batch: Batch,
     ) -> StoreFuture<Sequence>;
 
+    /// Lists at most `limit` keys of the entities of a kind that were appended to, in an order of
+    /// the store's own. A page begins behind the last key of the previous one.
+    fn list(&self, kind: &str, after: Option<&str>, limit: usize) -> StoreFuture<Vec<Arc<str>>>;
+
+    /// Lists at most `limit` of the entities of a kind that have a [wake-up time](Batch::set_wake),
+    /// the earliest first. A page begins behind the last entity of the previous one.
+    fn wakes(&self, kind: &str, after: Option<&Wake>, limit: usize) -> StoreFuture<Vec<Wake>>;
+
     /// Returns the wall-clock time since the Unix epoch, by which the age of rows is measured.
     fn wall_clock(&self) -> Duration {
         SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default()
     }
+}
+
+/// An entity that asks to be awake at some time.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Wake {
+    /// The time since the Unix epoch, in whole milliseconds.
+    pub at: Duration,
+    /// The key of the entity.
+    pub key: Arc<str>,
 }
 
 /// A pending operation of a [`Store`].
@@ -98,6 +115,10 @@ impl EntityId {
     /// Returns the key.
     #[must_use]
     pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    pub(crate) const fn shared_key(&self) -> &Arc<str> {
         &self.key
     }
 }
@@ -170,6 +191,8 @@ pub enum Table {
     State = 1,
     /// Answers to requests with an idempotency key, by that key.
     Answers = 2,
+    /// Reminders, by their name.
+    Reminders = 3,
 }
 
 impl Table {
@@ -177,6 +200,7 @@ impl Table {
         match number {
             1 => Some(Self::State),
             2 => Some(Self::Answers),
+            3 => Some(Self::Reminders),
             _ => None,
         }
     }
@@ -186,6 +210,8 @@ impl Table {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Batch {
     changes: Vec<RowChange>,
+    /// The new wake-up time, if it changes.
+    wake: Option<Option<Duration>>,
 }
 
 /// The new value of a row; `None` removes the row.
@@ -207,6 +233,7 @@ impl Batch {
     pub const fn new() -> Self {
         Self {
             changes: Vec::new(),
+            wake: None,
         }
     }
 
@@ -228,10 +255,18 @@ impl Batch {
         });
     }
 
+    /// Sets the time, since the Unix epoch, at which the entity is to be awake; `None` if it may
+    /// sleep until a message comes. Fractions of a millisecond are cut off.
+    pub fn set_wake(&mut self, at: Option<Duration>) {
+        let whole =
+            |at: Duration| at - Duration::from_nanos(u64::from(at.subsec_nanos() % 1_000_000));
+        self.wake = Some(at.map(whole));
+    }
+
     /// Returns `true` if the batch changes nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.changes.is_empty()
+        self.changes.is_empty() && self.wake.is_none()
     }
 
     /// Refuses rows that are longer than any store accepts.
@@ -351,11 +386,12 @@ pub enum StoreFault {
     Damage,
 }
 
-/// The two numbers of an entity, and the checks that every store makes with them.
+/// The numbers of an entity, and the checks that every store makes with them.
 #[derive(Debug, Clone, Copy, Default)]
 struct EntityHead {
     sequence: Sequence,
     fence: Fence,
+    wake: Option<Duration>,
 }
 
 impl EntityHead {

@@ -25,7 +25,7 @@ use self::mark::MarkFile;
 use self::rows::Rows;
 use self::writer::{Job, Writer};
 use super::{
-    Batch, EntityId, EntityRows, Fence, Sequence, Store, StoreError, StoreFault, StoreFuture,
+    Batch, EntityId, EntityRows, Fence, Sequence, Store, StoreError, StoreFault, StoreFuture, Wake,
 };
 
 /// The failures that an acknowledged write survives.
@@ -218,6 +218,26 @@ impl Store for FjallStore {
     fn read(&self, entity: &EntityId) -> StoreFuture<EntityRows> {
         let entity = entity.clone();
         self.submit(|done| Job::Read { entity, done })
+    }
+
+    fn list(&self, kind: &str, after: Option<&str>, limit: usize) -> StoreFuture<Vec<Arc<str>>> {
+        let (kind, after) = (Arc::from(kind), after.map(Arc::from));
+        self.submit(move |done| Job::List {
+            kind,
+            after,
+            limit,
+            done,
+        })
+    }
+
+    fn wakes(&self, kind: &str, after: Option<&Wake>, limit: usize) -> StoreFuture<Vec<Wake>> {
+        let (kind, after) = (Arc::from(kind), after.cloned());
+        self.submit(move |done| Job::Wakes {
+            kind,
+            after,
+            limit,
+            done,
+        })
     }
 
     fn append(

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::{
     Batch, EntityHead, EntityId, EntityRows, Fence, Row, Sequence, Store, StoreError, StoreFault,
-    StoreFuture, Table,
+    StoreFuture, Table, Wake,
 };
 
 /// A store in memory.
@@ -38,7 +38,9 @@ struct Contents {
     faults: VecDeque<StoreFault>,
     refusal: Option<StoreError>,
     history: Vec<StoreEvent>,
-    wall_clock: Duration,
+    /// The wall clock, and the time at which it was first read after it was set. It runs from then
+    /// on; so a test that sets it outside of its virtual time is still deterministic.
+    wall_clock: (Duration, Option<Instant>),
 }
 
 #[derive(Debug, Clone, Default)]
@@ -138,9 +140,10 @@ impl MemoryStore {
         })))
     }
 
-    /// Sets the wall clock, which stands at the Unix epoch otherwise.
+    /// Sets the wall clock, which begins at the Unix epoch otherwise. It runs with tokio's clock
+    /// from the moment at which it is first read.
     pub fn set_wall_clock(&self, since_epoch: Duration) {
-        self.0.lock().wall_clock = since_epoch;
+        self.0.lock().wall_clock = (since_epoch, None);
     }
 
     /// Returns the operations that took effect, in order.
@@ -252,6 +255,9 @@ impl Contents {
             }
         }
         there.head.sequence = expected.next();
+        if let Some(wake) = batch.wake {
+            there.head.wake = wake;
+        }
         there.is_damaged |= fault == Some(StoreFault::Damage);
         self.history.push(StoreEvent::Appended {
             entity: entity.clone(),
@@ -334,7 +340,50 @@ impl Store for MemoryStore {
         Box::pin(async move { appended.await.map(Sequence) })
     }
 
+    fn list(&self, kind: &str, after: Option<&str>, limit: usize) -> StoreFuture<Vec<Arc<str>>> {
+        let contents = self.0.lock();
+        let found = match &contents.refusal {
+            Some(refusal) => Err(refusal.clone()),
+            None => Ok(contents
+                .entities
+                .iter()
+                .filter(|(entity, there)| {
+                    entity.kind() == kind
+                        && after.is_none_or(|after| entity.key() > after)
+                        && there.head.sequence > Sequence(0)
+                })
+                .take(limit)
+                .map(|(entity, _)| Arc::clone(&entity.key))
+                .collect()),
+        };
+        Box::pin(std::future::ready(found))
+    }
+
+    fn wakes(&self, kind: &str, after: Option<&Wake>, limit: usize) -> StoreFuture<Vec<Wake>> {
+        let contents = self.0.lock();
+        let found = match &contents.refusal {
+            Some(refusal) => Err(refusal.clone()),
+            None => {
+                let all = contents.entities.iter();
+                let all = all.filter(|(entity, _)| entity.kind() == kind);
+                let mut wakes: Vec<Wake> = all
+                    .filter_map(|(entity, there)| {
+                        let (at, key) = (there.head.wake?, Arc::clone(&entity.key));
+                        Some(Wake { at, key })
+                    })
+                    .filter(|wake| after.is_none_or(|after| wake > after))
+                    .collect();
+                wakes.sort();
+                wakes.truncate(limit);
+                Ok(wakes)
+            }
+        };
+        Box::pin(std::future::ready(found))
+    }
+
     fn wall_clock(&self) -> Duration {
-        self.0.lock().wall_clock
+        let mut contents = self.0.lock();
+        let (set, since) = &mut contents.wall_clock;
+        *set + since.get_or_insert_with(Instant::now).elapsed()
     }
 }

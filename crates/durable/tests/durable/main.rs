@@ -2,7 +2,9 @@
 
 mod actor;
 mod counter;
+mod entity;
 mod full_disk;
 mod kill;
+mod reminder;
 mod simulation;
 mod store;

@@ -5,17 +5,24 @@
 //!  value   | sequence 8 | payload | xxh3 of the key and all before 8 |
 //! ```
 //!
-//! Table 0 of an entity has one row: its head, with its fence as the payload. The empty key has the
-//! number of the last committed group.
+//! Table 0 of an entity has one row: its head, with its fence and its wake-up time, if it has one,
+//! as the payload. The key of two zeros has the number of the last committed group. The entities
+//! with a wake-up time are listed in its order:
+//!
+//! ```text
+//!  key     | 0xff 0xff | length of kind 2 | kind | time in milliseconds 8 | key of the entity |
+//! ```
 
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode, Readable};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::{DatabaseError, Durability, catch_database_panic};
 use crate::store::{
-    EntityHead, EntityId, EntityRows, Fence, Row, RowChange, Sequence, StoreError, Table,
+    EntityHead, EntityId, EntityRows, Fence, Row, RowChange, Sequence, StoreError, Table, Wake,
 };
 
 /// The open database.
@@ -75,10 +82,12 @@ impl Rows {
         };
         let damaged = || damaged(entity, Sequence(0), "the head of the entity");
         let (sequence, payload) = decode(&key, &value).ok_or_else(damaged)?;
-        let fence = payload.first_chunk().ok_or_else(damaged)?;
+        let (fence, rest) = payload.split_first_chunk().ok_or_else(damaged)?;
+        let wake = rest.first_chunk().map(|wake| u64::from_be_bytes(*wake));
         Ok(EntityHead {
             sequence,
             fence: Fence(u64::from_be_bytes(*fence)),
+            wake: wake.map(Duration::from_millis),
         })
     }
 
@@ -118,6 +127,88 @@ impl Rows {
         }
         Ok(EntityRows { sequence, rows })
     }
+
+    /// Lists the keys of the entities of a kind that were appended to, the shortest first. It reads
+    /// one row of each, and seeks over the others.
+    pub(super) fn list(
+        &self,
+        kind: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<Arc<str>>, DatabaseError> {
+        let mut kind_prefix = Vec::new();
+        push_part(&mut kind_prefix, kind);
+        let end = [&kind_prefix[..], &[0xff, 0xff]].concat();
+        let mut start = match after {
+            Some(after) => {
+                let mut last = kind_prefix.clone();
+                push_part(&mut last, after);
+                last.push(BEYOND_TABLES);
+                last
+            }
+            None => [&kind_prefix[..], &[0, 0]].concat(),
+        };
+        let mut keys = Vec::new();
+        catch_database_panic(|| {
+            let snapshot = self.database.snapshot();
+            while keys.len() < limit {
+                let mut found = snapshot.range(&self.table, start.clone()..end.clone());
+                let Some(first) = found.next() else { break };
+                let (row, value) = first.into_inner()?;
+                let rest = &row[kind_prefix.len()..];
+                let Some((length, rest)) = rest.split_first_chunk() else {
+                    break;
+                };
+                let Some(key) = rest.get(..usize::from(u16::from_be_bytes(*length))) else {
+                    break;
+                };
+                // A head that is damaged is listed too.
+                let is_stored = decode(&row, &value).is_none_or(|(sequence, _)| sequence.0 > 0);
+                if is_stored && let Ok(key) = std::str::from_utf8(key) {
+                    keys.push(Arc::from(key));
+                }
+                start = row[..kind_prefix.len() + 2 + key.len()].to_vec();
+                start.push(BEYOND_TABLES);
+            }
+            Ok(())
+        })?;
+        Ok(keys)
+    }
+
+    /// Lists entities of a kind that have a wake-up time, the earliest first.
+    pub(super) fn wakes(
+        &self,
+        kind: &str,
+        after: Option<&Wake>,
+        limit: usize,
+    ) -> Result<Vec<Wake>, DatabaseError> {
+        let prefix = wake_prefix(kind);
+        let mut start = prefix.clone();
+        if let Some(after) = after {
+            start.extend(millis(after.at));
+            start.extend(after.key.as_bytes());
+            // The next key.
+            start.push(0);
+        }
+        let end = [&prefix[..], &[0xff; 9]].concat();
+        let mut wakes = Vec::new();
+        catch_database_panic(|| {
+            let snapshot = self.database.snapshot();
+            for row in snapshot.range(&self.table, start..end).take(limit) {
+                let (row, _) = row.into_inner()?;
+                let Some((at, key)) = row[prefix.len()..].split_first_chunk() else {
+                    continue;
+                };
+                let at = Duration::from_millis(u64::from_be_bytes(*at));
+                if let Ok(key) = std::str::from_utf8(key) {
+                    let key = Arc::from(key);
+                    wakes.push(Wake { at, key });
+                }
+            }
+            Ok(())
+        })?;
+        Ok(wakes)
+    }
 }
 
 /// Writes that are committed together.
@@ -130,8 +221,28 @@ impl Group<'_> {
     /// Adds the head of an entity.
     pub(super) fn put_head(&mut self, entity: &EntityId, head: EntityHead) {
         let key = row_key(entity, HEAD, &[]);
-        let value = encode(&key, head.sequence, &head.fence.0.to_be_bytes());
+        let mut payload = head.fence.0.to_be_bytes().to_vec();
+        payload.extend(head.wake.into_iter().flat_map(millis));
+        let value = encode(&key, head.sequence, &payload);
         self.batch.insert(&self.rows.table, key, value);
+    }
+
+    /// Moves an entity in the list of wake-up times.
+    pub(super) fn move_wake(
+        &mut self,
+        entity: &EntityId,
+        sequence: Sequence,
+        old: Option<Duration>,
+        new: Option<Duration>,
+    ) {
+        if let Some(old) = old.filter(|_| old != new) {
+            self.batch.remove(&self.rows.table, wake_key(entity, old));
+        }
+        if let Some(new) = new {
+            let key = wake_key(entity, new);
+            let value = encode(&key, sequence, &[]);
+            self.batch.insert(&self.rows.table, key, value);
+        }
     }
 
     /// Adds a row, or its removal. With `is_damaged`, its digest is wrong.
@@ -179,15 +290,42 @@ pub(super) enum GroupError {
 const GROUP_KEY: &[u8] = &[0, 0];
 /// The number of the table with the head of an entity.
 const HEAD: u8 = 0;
+/// A number that is beyond those of all tables.
+const BEYOND_TABLES: u8 = 0xff;
 
 fn entity_prefix(entity: &EntityId) -> Vec<u8> {
     let mut prefix = Vec::with_capacity(5 + entity.kind().len() + entity.key().len());
-    for part in [entity.kind(), entity.key()] {
-        let length = u16::try_from(part.len()).unwrap_or(u16::MAX);
-        prefix.extend(length.to_be_bytes());
-        prefix.extend(part.as_bytes());
-    }
+    push_part(&mut prefix, entity.kind());
+    push_part(&mut prefix, entity.key());
     prefix
+}
+
+fn push_part(prefix: &mut Vec<u8>, part: &str) {
+    let length = u16::try_from(part.len()).unwrap_or(u16::MAX);
+    prefix.extend(length.to_be_bytes());
+    prefix.extend(part.as_bytes());
+}
+
+/// The beginning of the list of wake-up times. No kind is long enough to begin so.
+const WAKES: [u8; 2] = [0xff, 0xff];
+
+fn wake_prefix(kind: &str) -> Vec<u8> {
+    let mut prefix = WAKES.to_vec();
+    push_part(&mut prefix, kind);
+    prefix
+}
+
+fn wake_key(entity: &EntityId, at: Duration) -> Vec<u8> {
+    let mut key = wake_prefix(entity.kind());
+    key.extend(millis(at));
+    key.extend(entity.key().as_bytes());
+    key
+}
+
+fn millis(time: Duration) -> [u8; 8] {
+    u64::try_from(time.as_millis())
+        .unwrap_or(u64::MAX)
+        .to_be_bytes()
 }
 
 fn row_key(entity: &EntityId, table: u8, row: &[u8]) -> Vec<u8> {

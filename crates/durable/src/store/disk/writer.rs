@@ -15,6 +15,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -24,7 +25,7 @@ use super::mark::MarkFile;
 use super::rows::{GroupError, ReadError, Rows};
 use super::{DatabaseError, Durability, FjallOptions};
 use crate::store::{
-    Batch, EntityHead, EntityId, EntityRows, Fence, Sequence, StoreError, StoreFault,
+    Batch, EntityHead, EntityId, EntityRows, Fence, Sequence, StoreError, StoreFault, Wake,
 };
 
 /// The sender for the result of an operation. Its caller may have stopped waiting.
@@ -46,6 +47,18 @@ pub(super) enum Job {
         fence: Fence,
         batch: Batch,
         done: Done<Sequence>,
+    },
+    List {
+        kind: Arc<str>,
+        after: Option<Arc<str>>,
+        limit: usize,
+        done: Done<Vec<Arc<str>>>,
+    },
+    Wakes {
+        kind: Arc<str>,
+        after: Option<Wake>,
+        limit: usize,
+        done: Done<Vec<Wake>>,
     },
     Inject(StoreFault),
     /// Wakes the thread, which then sees that the store is closing.
@@ -145,7 +158,9 @@ impl Writer {
         let mut reads = Vec::new();
         for job in jobs {
             match job {
-                Job::Read { entity, done } => reads.push((entity, done)),
+                read @ (Job::Read { .. } | Job::List { .. } | Job::Wakes { .. }) => {
+                    reads.push(read)
+                }
                 Job::Inject(fault) => self.faults.push_back(fault),
                 Job::Close => {}
                 write => writes.push(write),
@@ -154,8 +169,23 @@ impl Writer {
         if !writes.is_empty() {
             self.write(writes);
         }
-        for (entity, done) in reads {
-            let _ = done.send(self.read(&entity));
+        for read in reads {
+            match read {
+                Job::Read { entity, done } => _ = done.send(self.read(&entity)),
+                Job::List {
+                    kind,
+                    after,
+                    limit,
+                    done,
+                } => _ = done.send(self.list(&kind, after.as_deref(), limit)),
+                Job::Wakes {
+                    kind,
+                    after,
+                    limit,
+                    done,
+                } => _ = done.send(self.wakes(&kind, after.as_ref(), limit)),
+                _ => {}
+            }
         }
     }
 
@@ -198,6 +228,26 @@ impl Writer {
     fn read(&mut self, entity: &EntityId) -> Result<EntityRows, StoreError> {
         let read = self.rows()?.read(entity);
         read.map_err(|error| unreadable(entity, error))
+    }
+
+    fn list(
+        &mut self,
+        kind: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<Arc<str>>, StoreError> {
+        let listed = self.rows()?.list(kind, after, limit);
+        listed.map_err(|error| self.fail(&error))
+    }
+
+    fn wakes(
+        &mut self,
+        kind: &str,
+        after: Option<&Wake>,
+        limit: usize,
+    ) -> Result<Vec<Wake>, StoreError> {
+        let listed = self.rows()?.wakes(kind, after, limit);
+        listed.map_err(|error| self.fail(&error))
     }
 
     fn write(&mut self, jobs: Vec<Job>) {
@@ -246,13 +296,21 @@ impl Writer {
                         continue;
                     }
                     head.sequence = expected.next();
+                    if let Some(wake) = batch.wake {
+                        group.move_wake(&entity, head.sequence, head.wake, wake);
+                        head.wake = wake;
+                    }
                     let is_damaged = fault == Some(StoreFault::Damage);
                     for change in &batch.changes {
                         group.change(&entity, head.sequence, change, is_damaged);
                     }
                     accepted.push(Accepted::Append(done, head.sequence));
                 }
-                Job::Read { .. } | Job::Inject(_) | Job::Close => {}
+                Job::Read { .. }
+                | Job::List { .. }
+                | Job::Wakes { .. }
+                | Job::Inject(_)
+                | Job::Close => {}
             }
             group.put_head(&entity, head);
             self.heads.insert(entity, head);
@@ -321,6 +379,8 @@ impl Job {
             Self::Lease { done, .. } => _ = done.send(Err(error.clone())),
             Self::Read { done, .. } => _ = done.send(Err(error.clone())),
             Self::Append { done, .. } => _ = done.send(Err(error.clone())),
+            Self::List { done, .. } => _ = done.send(Err(error.clone())),
+            Self::Wakes { done, .. } => _ = done.send(Err(error.clone())),
             Self::Inject(_) | Self::Close => {}
         }
     }
