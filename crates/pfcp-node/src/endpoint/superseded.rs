@@ -165,6 +165,8 @@ mod tests {
             peer_seid,
             owner: Arc::clone(owner),
             rules: change.rules,
+            kept: Box::default(),
+            moved: false,
         }))
     }
 

@@ -284,25 +284,54 @@ fn instance_of(claim: AddressClaim) -> InstanceKey {
     }
 }
 
+/// Pools of the same networks: one that instances share, and one of this instance alone.
+fn pool_with_own(network_instance: &str) -> AddressPool {
+    let networks = || ["10.0.0.0/28", "2001:db8::/60"].map(|one| one.parse().unwrap());
+    let pools = Pools {
+        ue: networks().to_vec(),
+        instances: vec![InstancePool {
+            network_instance: network_instance.to_owned(),
+            ue: networks().to_vec(),
+        }],
+        ..Pools::default()
+    };
+    AddressPool::new(&pools, &[])
+}
+
+/// One to three claims in any of the instances.
+fn random_claims(
+    below: &mut impl FnMut(u64) -> u64,
+    instances: [InstanceKey; 3],
+) -> Vec<AddressClaim> {
+    let mut claims = Vec::new();
+    for _ in 0..1 + below(3) {
+        let instance = instances[usize::try_from(below(3)).unwrap()];
+        let last = u8::try_from(below(18)).unwrap();
+        let length = [48, 59, 60, 62, 63, 64, 65, 128];
+        let length = length[usize::try_from(below(8)).unwrap()];
+        let address = [0x2001, 0xdb8, 0, last.into(), 0, 0, 0, last.into()];
+        claims.push(match below(2) {
+            0 => AddressClaim::Ue {
+                instance,
+                address: [10, 0, 0, last].into(),
+            },
+            _ => AddressClaim::Prefix {
+                instance,
+                prefix: Ipv6Prefix::new(address.into(), length),
+            },
+        });
+    }
+    claims
+}
+
 /// Random claims, allocations and releases in three network instances, of which two share a pool:
 /// claims of one instance never overlap, what is allocated is free in all that share the pool, and
 /// what all of them have released can be allocated.
 #[test]
 fn claims_of_a_network_instance_never_overlap() {
-    let networks = || ["10.0.0.0/28", "2001:db8::/60"].map(|one| one.parse().unwrap());
     let own = InstanceKey::of(b"own");
     let instances = [NONE, InstanceKey::of(b"common"), own];
-    let pool = AddressPool::new(
-        &Pools {
-            ue: networks().to_vec(),
-            instances: vec![InstancePool {
-                network_instance: "own".to_owned(),
-                ue: networks().to_vec(),
-            }],
-            ..Pools::default()
-        },
-        &[],
-    );
+    let pool = pool_with_own("own");
     let mut state = 7_u64;
     let mut below = |limit: u64| {
         state = state
@@ -376,25 +405,7 @@ fn claims_of_a_network_instance_never_overlap() {
                 }
             }
             _ => {
-                let claims: Vec<AddressClaim> = (0..1 + below(3))
-                    .map(|_| {
-                        let instance = instances[usize::try_from(below(3)).unwrap()];
-                        let last = u8::try_from(below(18)).unwrap();
-                        let length = [48, 59, 60, 62, 63, 64, 65, 128];
-                        let length = length[usize::try_from(below(8)).unwrap()];
-                        let address = [0x2001, 0xdb8, 0, last.into(), 0, 0, 0, last.into()];
-                        match below(2) {
-                            0 => AddressClaim::Ue {
-                                instance,
-                                address: [10, 0, 0, last].into(),
-                            },
-                            _ => AddressClaim::Prefix {
-                                instance,
-                                prefix: Ipv6Prefix::new(address.into(), length),
-                            },
-                        }
-                    })
-                    .collect();
+                let claims = random_claims(&mut below, instances);
                 let is_taken = claims.iter().any(|&claim| {
                     let of_it = |one: &&AddressClaim| instance_of(**one) == instance_of(claim);
                     let mut others = others.iter().filter(of_it);
