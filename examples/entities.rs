@@ -47,7 +47,7 @@ pub(crate) async fn main() -> Result<(), BoxError> {
     let store = Arc::new(FjallStore::open(folder.path(), FjallOptions::default())?);
     let system = ActorSystem::new("bank")?;
     let accounts = Entities::new(store).start::<Account>(&system, "accounts", ())?;
-    for number in 0..1000 {
+    for number in 1..=1000 {
         let account = accounts.get(format!("acc-{number}"))?;
         account.ask(Deposit(number)).await?;
     }

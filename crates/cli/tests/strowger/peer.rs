@@ -45,7 +45,8 @@ impl Peer {
             socket,
             address,
             sequence: Sequence::new(1),
-            next_seid: 0,
+            // Far from those that bad inputs name.
+            next_seid: 1 << 40,
             unread: Vec::new(),
             retransmitted: Vec::new(),
         }

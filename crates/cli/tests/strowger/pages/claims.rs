@@ -70,13 +70,19 @@ fn default_number(keys: &BTreeMap<String, String>, key: &str) -> u64 {
     size.bytes()
 }
 
-/// Parses the number at the beginning of a cell; its digits may be grouped.
+/// Parses the number at the beginning of a cell; its digits may be grouped, and a unit of bytes may
+/// follow.
 fn leading_number(cell: &str) -> u64 {
-    let digits = cell.chars().take_while(|c| c.is_ascii_digit() || *c == ' ');
-    let digits: String = digits.filter(char::is_ascii_digit).collect();
-    digits
+    let part_of_number = |c: char| c.is_ascii_digit() || c == ' ';
+    let end = cell.find(|c| !part_of_number(c)).unwrap_or(cell.len());
+    let (digits, rest) = cell.split_at(end);
+    let units = ["KiB", "MiB", "GiB"];
+    let unit = units.into_iter().find(|unit| rest.starts_with(unit));
+    let number = digits.replace(' ', "") + unit.unwrap_or_default();
+    let size: strowger::ByteSize = number
         .parse()
-        .unwrap_or_else(|error| panic!("{cell}: {error}"))
+        .unwrap_or_else(|error| panic!("{cell}: {error}"));
+    size.bytes()
 }
 
 /// Returns the keys of a manifest with their defaults, by table.
