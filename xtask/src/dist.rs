@@ -357,10 +357,13 @@ mod tests {
     fn prefix_without_its_files_is_refused() {
         let prefix = std::env::temp_dir().join(format!("xtask-dist-{}", std::process::id()));
         empty(&prefix.join("bin")).expect("a folder of our own");
-        std::os::unix::fs::symlink("/bin/echo", prefix.join("bin/strowger")).expect("a link");
+        for program in ["strowger", "strowger-pfcp"] {
+            let link = prefix.join("bin").join(program);
+            std::os::unix::fs::symlink("/bin/echo", link).expect("a link");
+        }
         let found = check_prefix(&prefix).expect("echo runs");
         std::fs::remove_dir_all(&prefix).expect("it is there");
-        assert_eq!(found.len(), 10, "{found:?}");
+        assert_eq!(found.len(), 11, "{found:?}");
         assert!(
             found.iter().any(|what| what.contains("strowger.service")),
             "{found:?}"

@@ -83,7 +83,12 @@ impl HostCall for StoreData {
         match cpu {
             Some(cpu) => self.usage.charge_measured(cpu),
             // Without a thread the work was not done, and the operation fails.
-            None => tracing::warn!("no thread for work of a component"),
+            None => {
+                let now = tokio::time::Instant::now();
+                if let Some(omitted) = self.usage.log_limits().faults.take(now) {
+                    tracing::warn!(omitted, "no thread for work of a component");
+                }
+            }
         }
         self.resume_after_host(began.elapsed());
     }
