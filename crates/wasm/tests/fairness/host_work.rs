@@ -182,7 +182,7 @@ fn key_value_operations_on_disk_free_their_worker() {
                   (i32.const 0x3f)) (i32.const 16))))))
           SET
           (local.set $len (i32.add (local.get $len) (i32.const 1)))
-          (br_if $again (i32.lt_u (local.get $len) (i32.const 2000))))"
+          (br_if $again (i32.lt_u (local.get $len) (i32.const 20000))))"
         .replace("SET", SET);
     run(async {
         let node = Node::with_store(limits(), kv.clone()).await;
