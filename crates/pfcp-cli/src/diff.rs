@@ -1,7 +1,7 @@
 //! `strowger pfcp diff`: the differences between two messages or captures.
 //!
-//! [`align`] finds for each message of one side its counterpart on the other, the codec compares
-//! the two, and [`ignored`] parses what is left out of the comparison.
+//! `align` finds for each message of one side its counterpart on the other, the codec compares
+//! the two, and `ignored` parses what is left out of the comparison.
 
 mod align;
 mod ignored;

@@ -1,7 +1,7 @@
 //! `strowger pfcp replay`: sends the requests of a capture to a live node.
 //!
-//! [`plan`] says what to send and which answer the capture has, [`peers`] sends it, [`tally`]
-//! counts, and [`difference`] knows for which reasons a node may answer otherwise.
+//! `plan` says what to send and which answer the capture has, `peers` sends it, `tally`
+//! counts, and `difference` knows for which reasons a node may answer otherwise.
 
 mod answer;
 mod difference;
