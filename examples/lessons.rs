@@ -11,6 +11,7 @@ mod durable;
 mod entities;
 mod first;
 mod machine;
+mod outbox;
 mod pfcp_association;
 mod pfcp_node;
 mod pfcp_pfd;
@@ -33,7 +34,7 @@ use std::process::{ExitCode, Termination};
 /// The name of an example, and its `main`.
 type Lesson = (&'static str, fn() -> ExitCode);
 
-const LESSONS: [Lesson; 24] = [
+const LESSONS: [Lesson; 25] = [
     ("agent_tools", || agent_tools::main().report()),
     ("ask", || ask::main().report()),
     ("blocking", || blocking::main().report()),
@@ -42,6 +43,7 @@ const LESSONS: [Lesson; 24] = [
     ("entities", || entities::main().report()),
     ("first", || first::main().report()),
     ("machine", || machine::main().report()),
+    ("outbox", || outbox::main().report()),
     ("pfcp_association", || pfcp_association::main().report()),
     ("pfcp_node", || pfcp_node::main().report()),
     ("pfcp_pfd", || pfcp_pfd::main().report()),

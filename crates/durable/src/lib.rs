@@ -75,6 +75,10 @@
 //!   time, within the [`AnswerWindow`].
 //! - **Two activations** of one entity never both write: the earlier one is refused, and ends.
 //! - **Messages wait** while a write is under way; worker threads do not.
+//! - **A message between entities**, sent with [`DurableContext::send_durable`], takes effect once:
+//!   it is stored with the changes of the sender, delivered until the receiver has stored its
+//!   effect, and recognized when it arrives again, within the [`InboxWindow`]. The messages of one
+//!   sender to one receiver keep their order.
 //! - **A [`Reminder`]** takes effect once: it is stored, found again, and late if it was missed.
 //! - **Damage is reported**: a damaged entity does not start, and says at which sequence; the
 //!   others do. A store that has lost acknowledged writes does not open, unless that is accepted.
@@ -84,8 +88,10 @@
 //! # Limits of the guarantees
 //!
 //! - A request without an answer may have taken effect. Repeat it with the same key.
-//! - Delivery is at most once: a message in a mailbox, or on its way to another actor, is lost with
-//!   the process.
+//! - Delivery of any other message is at most once: one in a mailbox, or on its way to another
+//!   actor, is lost with the process.
+//! - A message between entities takes effect again if it arrives again after its sender has left
+//!   the [`InboxWindow`]. One that its receiver always fails to handle stays with the sender.
 //! - A timer of [`DurableContext::send_after`] ends with its incarnation.
 //! - An effect past the [`DurableContext`], such as a file or an ask of the handler, happens even
 //!   if the write fails.
@@ -93,7 +99,7 @@
 //! - A store on disk does not survive a loss of power in the mode
 //!   [`Durability::Process`](store::Durability::Process).
 //!
-//! The event-sourced form and the outbox are not part of the crate yet.
+//! The event-sourced form is not part of the crate yet.
 //!
 //! # Testing
 //!
@@ -107,6 +113,7 @@ pub mod conformance;
 mod entity;
 pub mod gate;
 mod journal;
+mod outbox;
 mod reminder;
 mod seeded_bug;
 pub mod store;
@@ -115,4 +122,5 @@ pub use actor::{Durable, DurableActor, DurableArgs, DurableError};
 pub use answers::{AnswerWindow, IdempotencyKey, IdempotencyKeyTooLong};
 pub use entity::{Entities, EntityError, EntityKind, EntityRef};
 pub use gate::DurableContext;
+pub use outbox::{Delivery, InboxWindow, OutboxError, OutboxLimits};
 pub use reminder::{PayloadError, Reminder, ReminderError};

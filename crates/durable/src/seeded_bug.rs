@@ -19,4 +19,12 @@ strowger_seeded_bug::bugs! {
     ReminderFiresTwice,
     /// The store is not told when a sleeping entity has to be awake.
     WakeNotStored,
+    /// A message to another entity is not stored, only its number.
+    OutboxMessageNotStored,
+    /// The number of a message that was taken is not stored with its effect.
+    InboxNumberNotStored,
+    /// A message is acknowledged, and so removed by its sender, before its effect is stored.
+    DeliveryAcknowledgedEarly,
+    /// A delivery that is not acknowledged is not repeated by the same activation.
+    FailedDeliveryNotRepeated,
 }

@@ -67,6 +67,7 @@ impl<A: DurableActor> EntityHost<A> {
             kind: hosted,
             key: Arc::clone(key),
             wake: self.kind.table.lock().wake_time(key),
+            inbound: self.kind.table.lock().inbound(key),
         };
         let store = Arc::clone(&self.kind.entities.0.store);
         let args = self.kind.args.clone();

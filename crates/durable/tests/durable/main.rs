@@ -5,6 +5,7 @@ mod counter;
 mod entity;
 mod full_disk;
 mod kill;
+mod outbox;
 mod reminder;
 mod simulation;
 mod store;
