@@ -95,7 +95,7 @@ struct Node<const MAIL: bool>(Trouble);
 
 impl<const MAIL: bool> DurableActor for Node<MAIL> {
     const KIND: &'static str = if MAIL { "mail" } else { "node" };
-    const IDLE: Duration = Duration::from_millis(20);
+    const IDLE: Duration = Duration::from_secs(1);
     const MAX_AWAKE: usize = 3;
     const OUTBOX: OutboxLimits = OutboxLimits {
         messages: 100,
@@ -363,9 +363,8 @@ fn actor_without_a_host_cannot_send() {
 
 #[test]
 fn receiver_that_cannot_store_gets_the_message_again() {
-    let store = MemoryStore::new();
+    let store = MemoryStore::seeded(1, Duration::from_millis(5));
     let world = World::new(&store, true);
-    world.system.advance(SECOND);
     world.send("a", &node("b"), 1).expect("it is accepted");
     // The write of the receiver, or the removal by the sender.
     for _ in 0..2 {
