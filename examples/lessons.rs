@@ -12,6 +12,7 @@ mod entities;
 mod event_sourced;
 mod first;
 mod machine;
+mod outbox;
 mod pfcp_association;
 mod pfcp_node;
 mod pfcp_pfd;
@@ -44,6 +45,7 @@ const LESSONS: [Lesson; 25] = [
     ("event_sourced", || event_sourced::main().report()),
     ("first", || first::main().report()),
     ("machine", || machine::main().report()),
+    ("outbox", || outbox::main().report()),
     ("pfcp_association", || pfcp_association::main().report()),
     ("pfcp_node", || pfcp_node::main().report()),
     ("pfcp_pfd", || pfcp_pfd::main().report()),

@@ -54,6 +54,16 @@ fn event_sourced_account_has_the_balance_of_its_postings() {
 }
 
 #[test]
+fn order_emails_once_after_a_restart() {
+    let expected = [
+        "order placed, 1 email not delivered yet",
+        "email of order/order-7: [\"Thank you!\"]",
+        "emails: 1",
+    ];
+    assert_eq!(output("outbox"), expected);
+}
+
+#[test]
 fn first_program_counts_from_the_start_after_a_failure() {
     assert_eq!(output("first"), ["40 + 2 = 42", "40 + 1 = 41"]);
 }

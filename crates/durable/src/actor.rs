@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use strowger::{Actor, BoxError, Context, MailboxSpec, Signal};
+use strowger::{Actor, BoxError, Context, Exit, MailboxSpec, Signal};
 use tokio::sync::Notify;
 
 use crate::answers::AnswerWindow;
@@ -15,7 +15,9 @@ use crate::entity::Hosted;
 use crate::event_sourced::StoredPart;
 use crate::gate::{DurableContext, Outputs};
 use crate::journal::{Journal, StateForm};
+use crate::outbox::{Delivery, InboxWindow, Outbox, OutboxLimits};
 use crate::reminder::Reminder;
+use crate::seeded_bug::{Bug, seeded};
 use crate::store::{EntityId, Sequence, Store, StoreError, TooLongForEntityId};
 
 /// An actor whose state outlives the process.
@@ -64,6 +66,14 @@ pub trait DurableActor: Sized + Send + 'static {
     #[doc(hidden)]
     const FORM: StateForm = StateForm::Saved;
 
+    /// The limits of messages to other entities that are not delivered yet; see
+    /// [`DurableContext::send_durable`].
+    const OUTBOX: OutboxLimits = OutboxLimits::DEFAULT;
+
+    /// The senders whose messages are recognized when they arrive again; see
+    /// [`receive`](Self::receive).
+    const INBOX: InboxWindow = InboxWindow::DEFAULT;
+
     /// Builds the value of an incarnation. It may change the state, and its outputs go through the
     /// gate, as those of [`handle`](Self::handle) do.
     fn pre_start(
@@ -96,6 +106,25 @@ pub trait DurableActor: Sized + Send + 'static {
         tracing::error!(%entity, %name, "actor has reminders and no `remind`");
         std::future::ready(Ok(()))
     }
+
+    /// Handles a message that another entity has sent with [`DurableContext::send_durable`]. It
+    /// overtakes other messages. Without this method, such messages stay with their senders.
+    ///
+    /// That the message was taken is stored in the same write as the changes made here, so they take
+    /// effect once, as long as the sender is in the [window](Self::INBOX). If this fails, the
+    /// activation ends, and the sender sends the message again. A message that can never be handled
+    /// therefore stays with its sender, and holds up the later ones from there; return `Ok` to take
+    /// it out of the way.
+    fn receive(
+        &mut self,
+        delivery: Delivery,
+        state: &mut Self::State,
+        cx: &mut DurableContext<'_, Self>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send {
+        let _ = (delivery, state);
+        cx.journal.refuse_inbound();
+        std::future::ready(Ok(()))
+    }
 }
 
 /// The actor that runs a [`DurableActor`]: it is spawned and supervised like any other, and its
@@ -107,40 +136,55 @@ pub struct Durable<A: DurableActor> {
     actor: A,
     state: A::State,
     journal: Journal,
-    alarm: ReminderAlarm,
+    alarm: ActivationAlarm,
 }
 
-/// The task that ends when the earliest reminder may be due. Its end is a signal, and so reaches an
-/// actor whose messages are all of its own type.
-#[derive(Debug, Default)]
-struct ReminderAlarm {
+/// The task that ends when something may be due, or when another entity has sent a message. Its end
+/// is a signal, and so reaches an actor whose messages are all of its own type.
+#[derive(Debug)]
+struct ActivationAlarm {
+    is_set: bool,
     /// The time that the running task waits for.
     set_for: Option<Duration>,
-    changed: Arc<Notify>,
+    bell: Arc<Notify>,
 }
 
-impl ReminderAlarm {
-    const TASK: &str = "reminders";
+impl ActivationAlarm {
+    const TASK: &str = "alarm";
     /// Maximum time until the wall clock is read again, which may have been set.
     const MAX_WAIT: Duration = Duration::from_secs(60);
 
+    fn new(journal: &Journal) -> Self {
+        let inbound = journal.hosted().map(Hosted::inbound);
+        Self {
+            is_set: false,
+            set_for: None,
+            bell: inbound.map_or_else(Arc::default, |inbound| Arc::clone(inbound.bell())),
+        }
+    }
+
     fn update<A: DurableActor>(&mut self, journal: &Journal, cx: &mut Context<Durable<A>>) {
-        let next = journal.reminders().next_due();
-        if next == self.set_for {
+        let next = journal.next_due();
+        if self.is_set {
+            if next != self.set_for {
+                // The end of the task leads back to here.
+                self.bell.notify_one();
+            }
             return;
         }
-        if self.set_for.is_some() {
-            // The end of the task leads back to here.
-            return self.changed.notify_one();
-        }
-        let Some(wait) = journal.until_next_reminder() else {
+        let wait = journal.until_next_due();
+        if wait.is_none() && journal.hosted().is_none() {
             return;
-        };
+        }
+        self.is_set = true;
         self.set_for = next;
-        let changed = Arc::clone(&self.changed);
+        let bell = Arc::clone(&self.bell);
         cx.task(Self::TASK, async move {
+            let Some(wait) = wait else {
+                return bell.notified().await;
+            };
             let wait = wait.min(Self::MAX_WAIT);
-            let _ = tokio::time::timeout(wait, changed.notified()).await;
+            let _ = tokio::time::timeout(wait, bell.notified()).await;
         });
     }
 }
@@ -207,7 +251,8 @@ impl<A: DurableActor> Actor for Durable<A> {
     const MAILBOX: MailboxSpec = A::MAILBOX;
 
     async fn pre_start(args: DurableArgs<A>, cx: &mut Context<Self>) -> Result<Self, DurableError> {
-        let opened = Journal::open(args.store, args.entity, A::ANSWERS, A::FORM, args.hosted);
+        let windows = (A::ANSWERS, A::INBOX);
+        let opened = Journal::open(args.store, args.entity, windows, A::FORM, args.hosted);
         let (mut journal, mut state) = opened.await?;
         let mut outputs = Outputs::new();
         let mut durable = DurableContext {
@@ -218,14 +263,15 @@ impl<A: DurableActor> Actor for Durable<A> {
         let started = A::pre_start(args.args, &mut state, &mut durable).await;
         let actor = started.map_err(DurableError::hook)?;
         outputs.leave_after(&mut journal, &state, cx).await?;
-        let mut alarm = ReminderAlarm::default();
-        alarm.update(&journal, cx);
-        Ok(Self {
+        let alarm = ActivationAlarm::new(&journal);
+        let mut durable = Self {
             actor,
             state,
             journal,
             alarm,
-        })
+        };
+        durable.after_write(cx);
+        Ok(durable)
     }
 
     async fn handle(&mut self, message: A::Msg, cx: &mut Context<Self>) -> Result<(), Self::Error> {
@@ -239,7 +285,7 @@ impl<A: DurableActor> Actor for Durable<A> {
         handled.await.map_err(DurableError::hook)?;
         let (journal, state) = (&mut self.journal, &self.state);
         outputs.leave_after(journal, state, cx).await?;
-        self.alarm.update(&self.journal, cx);
+        self.after_write(cx);
         Ok(())
     }
 
@@ -247,10 +293,11 @@ impl<A: DurableActor> Actor for Durable<A> {
         let Signal::TaskEnded { name } = signal else {
             return Ok(());
         };
-        if *name != *ReminderAlarm::TASK {
-            return Ok(());
+        match &*name {
+            ActivationAlarm::TASK => self.alarm.is_set = false,
+            Outbox::TASK => self.journal.settle_outbox(|| cx.next_seed()),
+            _ => return Ok(()),
         }
-        self.alarm.set_for = None;
         while let Some(reminder) = self.journal.take_due_reminder() {
             let mut outputs = Outputs::new();
             let mut durable = DurableContext {
@@ -263,7 +310,66 @@ impl<A: DurableActor> Actor for Durable<A> {
             let (journal, state) = (&mut self.journal, &self.state);
             outputs.leave_after(journal, state, cx).await?;
         }
+        self.receive_inbound(cx).await?;
+        if self.journal.has_changes() {
+            let (journal, state) = (&mut self.journal, &self.state);
+            let outputs = Outputs::new();
+            outputs.leave_after(journal, state, cx).await?;
+        }
+        self.after_write(cx);
+        Ok(())
+    }
+
+    async fn post_stop(mut self, exit: &Exit, cx: &mut Context<Self>) {
+        if exit.is_orderly() {
+            self.journal.save_outbox(|| cx.next_seed()).await;
+        }
+    }
+}
+
+impl<A: DurableActor> Durable<A> {
+    /// Maximum number of messages of other entities that are handled before other messages are.
+    const INBOUND_TURN: usize = 16;
+
+    /// Starts what the last write makes due.
+    fn after_write(&mut self, cx: &mut Context<Self>) {
+        self.journal.deliver_outbox(cx);
         self.alarm.update(&self.journal, cx);
+        self.journal.publish_wake();
+    }
+
+    /// Handles messages of other entities, and acknowledges each after its write.
+    async fn receive_inbound(&mut self, cx: &mut Context<Self>) -> Result<(), DurableError> {
+        for _ in 0..Self::INBOUND_TURN {
+            let Some(message) = self.journal.next_inbound() else {
+                return Ok(());
+            };
+            let mut outputs = Outputs::new();
+            let mut durable = DurableContext {
+                context: cx,
+                outputs: &mut outputs,
+                journal: &mut self.journal,
+            };
+            let delivery = message.delivery();
+            let received = self.actor.receive(delivery, &mut self.state, &mut durable);
+            received.await.map_err(DurableError::hook)?;
+            let is_taken = self.journal.take_inbound(&message);
+            let message = match is_taken && seeded(Bug::DeliveryAcknowledgedEarly) {
+                true => {
+                    message.acknowledge();
+                    None
+                }
+                false => Some(message),
+            };
+            let (journal, state) = (&mut self.journal, &self.state);
+            outputs.leave_after(journal, state, cx).await?;
+            match message {
+                Some(message) if is_taken => message.acknowledge(),
+                Some(message) => message.refuse(),
+                None => {}
+            }
+        }
+        self.alarm.bell.notify_one();
         Ok(())
     }
 }

@@ -38,6 +38,7 @@ pub async fn check<S: StoreUnderTest>(mut make: impl FnMut() -> S) {
     full_disk_refuses_and_recovers(make()).await;
     failed_sync_ends_the_service(make()).await;
     damaged_entity_is_refused_alone(make()).await;
+    tables_are_separate(make()).await;
     stored_keys_are_listed_in_pages(make()).await;
     wake_up_times_are_listed_in_order(make()).await;
 }
@@ -345,6 +346,37 @@ async fn damaged_entity_is_refused_alone(test: impl StoreUnderTest) {
     assert_eq!(read(&test, &sound).await.sequence, Sequence(1));
 }
 
+async fn tables_are_separate(mut test: impl StoreUnderTest) {
+    let entity = entity("tables");
+    let tables = [
+        Table::State,
+        Table::Answers,
+        Table::Reminders,
+        Table::Outbox,
+        Table::Inbox,
+    ];
+    let fence = lease(&test, &entity).await;
+    let mut batch = Batch::new();
+    // In another order than that of the tables.
+    for table in tables.iter().rev() {
+        batch.put(*table, [], [*table as u8]);
+        batch.put(*table, [1], [*table as u8, 1]);
+    }
+    batch.remove(Table::Outbox, [1]);
+    let appended = append(&test, &entity, 0, fence, batch).await;
+    assert_eq!(appended, Ok(Sequence(1)));
+    test.reopen().await;
+    let mut expected: Vec<Row> = tables
+        .iter()
+        .flat_map(|table| {
+            let number = *table as u8;
+            [row(*table, &[], &[number]), row(*table, &[1], &[number, 1])]
+        })
+        .collect();
+    expected.retain(|row| row.table != Table::Outbox || row.key.is_empty());
+    assert_eq!(read(&test, &entity).await.rows, expected);
+}
+
 async fn stored_keys_are_listed_in_pages(mut test: impl StoreUnderTest) {
     let keys = ["", "a", "b", "ab", "abc", "z/%", "\u{fc}"];
     for (kind, keys) in [("test", &keys[..]), ("tes", &["other"]), ("", &["none"])] {
@@ -393,6 +425,7 @@ async fn wake_up_times_are_listed_in_order(mut test: impl StoreUnderTest) {
     };
     let mut fences = Vec::new();
     for (key, at) in [
+        ("zero", 0),
         ("late", 9),
         ("early", 1),
         ("moved", 2),
@@ -425,6 +458,7 @@ async fn wake_up_times_are_listed_in_order(mut test: impl StoreUnderTest) {
     }
     test.reopen().await;
     let expected = [
+        wake(0, "zero"),
         wake(1, "early"),
         wake(5, "moved"),
         wake(9, "late"),

@@ -30,10 +30,11 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use strowger::{Accepts, ActorRef, ActorSystem, Ask, AskError, ChildSpec, Exit, Key};
 use strowger::{Request, SendError, StartError};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
 use crate::actor::DurableActor;
+use crate::outbox::{DeliveryFailure, DeliveryFuture, ENTER_LIMIT, InboundMessage, InboundQueue};
 use crate::store::{EntityId, Store, StoreError, TooLongForEntityId};
 use host::EntityHost;
 use table::{AwakeTable, Entered};
@@ -83,14 +84,20 @@ pub struct Entities(Arc<EntitiesState>);
 struct EntitiesState {
     store: Arc<dyn Store>,
     kinds: Mutex<HashMap<&'static str, Weak<dyn HostedKind>>>,
+    /// The time at which this was created, by the wall clock of the store.
+    began: Duration,
 }
 
 impl Entities {
     /// Creates access to the entities of a store.
     #[must_use]
     pub fn new(store: Arc<dyn Store>) -> Self {
-        let kinds = Mutex::default();
-        Self(Arc::new(EntitiesState { store, kinds }))
+        let (kinds, began) = (Mutex::default(), store.wall_clock());
+        Self(Arc::new(EntitiesState {
+            store,
+            kinds,
+            began,
+        }))
     }
 
     /// Starts the host of a kind at the top of a system; activations are its children. It is not
@@ -332,6 +339,21 @@ pub enum EntityError {
 pub(crate) trait HostedKind: Send + Sync {
     /// Puts an entity to sleep as soon as no sender uses it.
     fn passivate(&self, key: &Arc<str>);
+
+    /// Returns the kind with this name among those of the same `Entities`.
+    fn kind(&self, name: &str) -> Option<Arc<dyn HostedKind>>;
+
+    /// Returns the time at which the kinds of this process began.
+    fn began(&self) -> Duration;
+
+    /// Passes a message of another entity to an activation, which stays awake until the message is
+    /// acknowledged.
+    fn deliver(
+        self: Arc<Self>,
+        receiver: EntityId,
+        message: InboundMessage,
+        acknowledged: oneshot::Receiver<Result<(), DeliveryFailure>>,
+    ) -> DeliveryFuture;
 }
 
 /// The place of an activation among the entities of its kind.
@@ -340,6 +362,7 @@ pub(crate) struct Hosted {
     kind: Weak<dyn HostedKind>,
     key: Arc<str>,
     wake: Arc<WakeTime>,
+    inbound: Arc<InboundQueue>,
 }
 
 /// The time at which an entity has to be awake.
@@ -364,6 +387,32 @@ impl Hosted {
         self.wake
             .0
             .store(millis.unwrap_or(u64::MAX), Ordering::Release);
+    }
+
+    /// Returns the queue of messages of other entities.
+    pub(crate) const fn inbound(&self) -> &Arc<InboundQueue> {
+        &self.inbound
+    }
+
+    /// Returns the time at which the entities of this process began.
+    pub(crate) fn began(&self) -> Duration {
+        let kind = self.kind.upgrade();
+        kind.map(|kind| kind.began()).unwrap_or_default()
+    }
+
+    /// Delivers a message to an entity of any kind, and waits for its acknowledgement.
+    pub(crate) async fn deliver(
+        &self,
+        receiver: &EntityId,
+        message: InboundMessage,
+        acknowledged: oneshot::Receiver<Result<(), DeliveryFailure>>,
+    ) -> Result<(), DeliveryFailure> {
+        let own = self.kind.upgrade();
+        let Some(kind) = own.and_then(|own| own.kind(receiver.kind())) else {
+            let kind = receiver.kind().to_owned();
+            return Err(DeliveryFailure::NoHost { kind });
+        };
+        kind.deliver(receiver.clone(), message, acknowledged).await
     }
 
     pub(crate) fn passivate(&self) {
@@ -428,6 +477,31 @@ impl<A: DurableActor> KindState<A> {
 impl<A: DurableActor> HostedKind for KindState<A> {
     fn passivate(&self, key: &Arc<str>) {
         self.table.lock().passivate_unused(key);
+    }
+
+    fn kind(&self, name: &str) -> Option<Arc<dyn HostedKind>> {
+        self.entities.0.kinds.lock().get(name)?.upgrade()
+    }
+
+    fn began(&self) -> Duration {
+        self.entities.0.began
+    }
+
+    fn deliver(
+        self: Arc<Self>,
+        receiver: EntityId,
+        message: InboundMessage,
+        acknowledged: oneshot::Receiver<Result<(), DeliveryFailure>>,
+    ) -> DeliveryFuture {
+        Box::pin(async move {
+            let entered = tokio::time::timeout(ENTER_LIMIT, self.enter(&receiver)).await;
+            let entered = entered.map_err(|_| DeliveryFailure::StillNotActive)?;
+            let permit = entered.map_err(DeliveryFailure::NotActivated)?;
+            let inbound = self.table.lock().inbound(&permit.key);
+            inbound.push(message)?;
+            let acknowledged = acknowledged.await;
+            acknowledged.unwrap_or(Err(DeliveryFailure::ReceiverEnded))
+        })
     }
 }
 

@@ -18,6 +18,7 @@ use crate::actor::DurableActor;
 use crate::answers::{AnswerWindow, IdempotencyKey};
 use crate::gate::DurableContext;
 use crate::journal::StateForm;
+use crate::outbox::{Delivery, InboxWindow, OutboxLimits};
 use crate::reminder::Reminder;
 use crate::store::EventNumber;
 
@@ -142,6 +143,12 @@ pub trait EventSourced: Sized + Send + 'static {
     /// Maximum number of durable timers of an entity.
     const MAX_REMINDERS: usize = 1000;
 
+    /// See [`DurableActor::OUTBOX`].
+    const OUTBOX: OutboxLimits = OutboxLimits::DEFAULT;
+
+    /// See [`DurableActor::INBOX`].
+    const INBOX: InboxWindow = InboxWindow::DEFAULT;
+
     /// Changes the state by an event, both when it is emitted and when it is replayed.
     ///
     /// The result must depend on the two arguments alone. An event that was stored must lead to the
@@ -173,6 +180,20 @@ pub trait EventSourced: Sized + Send + 'static {
     ) -> impl Future<Output = Result<(), Self::Error>> + Send {
         let (entity, name) = (cx.entity(), reminder.name());
         tracing::error!(%entity, %name, "actor has reminders and no `remind`");
+        std::future::ready(Ok(()))
+    }
+
+    /// Handles a message of another entity, which was sent with
+    /// [`DurableContext::send_durable`]; see [`DurableActor::receive`]. The message is noted as
+    /// taken in the same write that has the events emitted here. The default leaves it with its
+    /// sender.
+    fn receive(
+        &mut self,
+        delivery: Delivery,
+        cx: &mut EventContext<'_, Self>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send {
+        let _ = delivery;
+        cx.journal.refuse_inbound();
         std::future::ready(Ok(()))
     }
 
@@ -315,6 +336,8 @@ impl<A: EventSourced> DurableActor for Sourced<A> {
     const IDLE: Duration = A::IDLE;
     const MAX_AWAKE: usize = A::MAX_AWAKE;
     const MAX_REMINDERS: usize = A::MAX_REMINDERS;
+    const OUTBOX: OutboxLimits = A::OUTBOX;
+    const INBOX: InboxWindow = A::INBOX;
     const FORM: StateForm = StateForm::Events;
 
     type State = ();
@@ -355,6 +378,18 @@ impl<A: EventSourced> DurableActor for Sourced<A> {
         let mut events = EventContext::new(cx, &mut self.log);
         let reminded = self.actor.remind(reminder, &mut events).await;
         reminded.map_err(Into::into)?;
+        Ok(self.log.add_to_write(cx.journal).await?)
+    }
+
+    async fn receive(
+        &mut self,
+        delivery: Delivery,
+        (): &mut (),
+        cx: &mut DurableContext<'_, Self>,
+    ) -> Result<(), BoxError> {
+        let mut events = EventContext::new(cx, &mut self.log);
+        let received = self.actor.receive(delivery, &mut events).await;
+        received.map_err(Into::into)?;
         Ok(self.log.add_to_write(cx.journal).await?)
     }
 }

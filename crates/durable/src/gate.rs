@@ -50,6 +50,7 @@ use strowger::{Accepts, ActorPath, ActorRef, Context, Recipient, Reply};
 use crate::actor::{Durable, DurableActor, DurableError};
 use crate::answers::IdempotencyKey;
 use crate::journal::Journal;
+use crate::outbox::OutboxError;
 use crate::reminder::ReminderError;
 use crate::seeded_bug::{Bug, seeded};
 use crate::store::EntityId;
@@ -134,6 +135,34 @@ impl<A: DurableActor> DurableContext<'_, A> {
             }
         };
         self.outputs.add(Output::Tell(Box::pin(send)));
+    }
+
+    /// Sends a message to an entity, which takes it once, in its
+    /// [`receive`](DurableActor::receive): it is stored with the changes of the current message, and
+    /// delivered again until the receiver has stored its effect. The messages of one sender to one
+    /// receiver arrive in order. The receiver may sleep, and may be of the sender's own kind; a host
+    /// of its kind has to run, started with the same [`Entities`](crate::Entities).
+    ///
+    /// A receiver that fails, or that cannot be activated, gets the message again after a time that
+    /// doubles from a tenth of a second to half a minute. Its other messages from this sender wait
+    /// meanwhile; other receivers do not.
+    ///
+    /// # Errors
+    /// Fails if the outbox has reached one of its [limits](DurableActor::OUTBOX), or if this actor
+    /// is not an entity of a host. A handler that returns the error takes its changes back.
+    pub fn send_durable<T: Serialize>(
+        &mut self,
+        receiver: &EntityId,
+        message: &T,
+    ) -> Result<(), OutboxError> {
+        self.journal.send_durable(receiver, message, A::OUTBOX)
+    }
+
+    /// Returns the number of messages sent with [`Self::send_durable`] that are not known to be
+    /// delivered.
+    #[must_use]
+    pub const fn undelivered(&self) -> usize {
+        self.journal.outbox.len()
     }
 
     /// Sends a message to this incarnation after a delay, which begins once the current message's

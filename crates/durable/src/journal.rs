@@ -11,6 +11,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::actor::DurableError;
 use crate::answers::{AnswerWindow, IdempotencyKey, KeptAnswers};
 use crate::entity::Hosted;
+use crate::outbox::{Inbox, InboxWindow, Outbox};
 use crate::reminder::{Reminder, ReminderError, StoredReminders};
 use crate::seeded_bug::{Bug, seeded};
 use crate::store::{
@@ -33,10 +34,10 @@ pub enum StateForm {
 /// An entity, held by one activation.
 #[derive(Debug)]
 pub(crate) struct Journal {
-    store: Arc<dyn Store>,
-    entity: EntityId,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) entity: EntityId,
     /// `None` in an actor that is no entity of a host.
-    hosted: Option<Hosted>,
+    pub(crate) hosted: Option<Hosted>,
     fence: Fence,
     sequence: Sequence,
     /// The digest of the stored state, by which an unchanged state is recognized. 128 bits, because
@@ -44,12 +45,16 @@ pub(crate) struct Journal {
     saved: u128,
     answers: KeptAnswers,
     reminders: StoredReminders,
-    /// The wake-up time that is stored.
+    pub(crate) outbox: Outbox,
+    pub(crate) inbox: Inbox,
+    /// Set if the message of another entity that is being handled stays with its sender.
+    pub(crate) has_refused: bool,
+    /// The wake-up time that is stored; an earlier one may be.
     wake: Option<Duration>,
     /// The row of the snapshot that was found, until it is taken.
     snapshot: Option<Vec<u8>>,
     /// Changes of the current message besides the state.
-    batch: Batch,
+    pub(crate) batch: Batch,
     /// The first failure to encode an answer or an event of the current message.
     failure: Option<DurableError>,
 }
@@ -59,7 +64,7 @@ impl Journal {
     pub(crate) async fn open<S: Serialize + DeserializeOwned + Default>(
         store: Arc<dyn Store>,
         entity: EntityId,
-        window: AnswerWindow,
+        (window, senders): (AnswerWindow, InboxWindow),
         form: StateForm,
         hosted: Option<Hosted>,
     ) -> Result<(Self, S), DurableError> {
@@ -81,6 +86,8 @@ impl Journal {
         };
         let mut answers = KeptAnswers::new(window);
         let mut reminders = StoredReminders::default();
+        let (mut outbox, mut inbox) = (Outbox::default(), Inbox::new(senders));
+        let now = store.wall_clock();
         let mut state = S::default();
         // An entity that still has its first state is not stored.
         let mut saved = xxh3_128(&encode(&entity, &state)?);
@@ -113,22 +120,34 @@ impl Journal {
                 Table::Reminders => reminders
                     .load(row)
                     .ok_or_else(|| unreadable("malformed reminder".to_owned()))?,
+                Table::Outbox => outbox
+                    .load(row, now)
+                    .ok_or_else(|| unreadable("malformed message of the outbox".to_owned()))?,
+                Table::Inbox => inbox
+                    .load(row)
+                    .ok_or_else(|| unreadable("malformed row of the inbox".to_owned()))?,
             }
         }
-        let journal = Self {
+        let mut journal = Self {
             fence,
             sequence: found.sequence,
             saved,
             answers,
-            wake: reminders.next_due(),
+            wake: None,
             reminders,
             snapshot,
+            outbox,
+            inbox,
+            has_refused: false,
             batch: Batch::new(),
             failure: None,
             store,
             entity,
             hosted,
         };
+        // If there is an outbox, the stored time is not known; the outbox is due, and the attempt
+        // leads to a write.
+        journal.wake = journal.next_wake();
         journal.publish_wake();
         Ok((journal, state))
     }
@@ -211,17 +230,23 @@ impl Journal {
         payload: &T,
         limit: usize,
     ) -> Result<(), ReminderError> {
-        let payload = match rmp_serde::to_vec_named(payload) {
-            Ok(payload) => payload,
-            Err(error) => {
-                self.fail_to_encode(&error);
-                return Ok(());
-            }
+        let Some(payload) = self.encode_payload(payload) else {
+            return Ok(());
         };
         let due = self.store.wall_clock().saturating_add(after);
         let owner = (&self.entity, limit);
         self.reminders
             .set(owner, name, due, payload, &mut self.batch)
+    }
+
+    /// Encodes a payload. A failure ends the incarnation.
+    pub(crate) fn encode_payload<T: Serialize>(&mut self, payload: &T) -> Option<Vec<u8>> {
+        let encoded = rmp_serde::to_vec_named(payload);
+        let encoded = encoded.map_err(|error| {
+            let error = not_encoded(&self.entity, &error);
+            self.failure.get_or_insert(error);
+        });
+        encoded.ok()
     }
 
     /// Cancels a reminder with the next write. Returns `false` if there is none.
@@ -239,20 +264,37 @@ impl Journal {
         self.reminders.take_due(now, &mut self.batch)
     }
 
-    /// Returns the time until the earliest reminder is due.
-    pub(crate) fn until_next_reminder(&self) -> Option<Duration> {
-        let due = self.reminders.next_due()?;
+    /// Returns the time at which a reminder or an attempt to deliver is due.
+    pub(crate) fn next_due(&self) -> Option<Duration> {
+        let (reminder, attempt) = (self.reminders.next_due(), self.outbox.next_attempt());
+        reminder.into_iter().chain(attempt).min()
+    }
+
+    /// Returns the time until a reminder or an attempt to deliver is due.
+    pub(crate) fn until_next_due(&self) -> Option<Duration> {
+        let due = self.next_due()?;
         Some(due.saturating_sub(self.store.wall_clock()))
     }
 
+    /// Returns the time from which the entity has to be awake.
+    fn next_wake(&self) -> Option<Duration> {
+        let (reminder, outbox) = (self.reminders.next_due(), self.outbox.wake());
+        reminder.into_iter().chain(outbox).min()
+    }
+
     /// Tells the host when the entity has to be awake.
-    fn publish_wake(&self) {
+    pub(crate) fn publish_wake(&self) {
         if let Some(hosted) = &self.hosted {
-            hosted.set_wake(self.wake);
+            hosted.set_wake(self.next_wake());
         }
     }
 
-    /// Makes the state, kept answers and reminders durable. Does nothing if they already are.
+    /// Returns `true` if there are changes besides the state.
+    pub(crate) fn has_changes(&self) -> bool {
+        !self.batch.is_empty()
+    }
+
+    /// Makes the state and everything else of the entity durable. Does nothing if it already is.
     pub(crate) async fn save<S: Serialize>(&mut self, state: &S) -> Result<(), DurableError> {
         if let Some(failure) = self.failure.take() {
             return Err(failure);
@@ -266,8 +308,33 @@ impl Journal {
         if digest != self.saved {
             batch.put(Table::State, [], value);
         }
-        let wake = self.reminders.next_due();
-        if wake != self.wake && !seeded(Bug::WakeNotStored) {
+        self.append(batch).await?;
+        self.saved = digest;
+        Ok(())
+    }
+
+    /// Stores what is known of the outbox, before the activation ends in order. If that fails, the
+    /// stored wake-up time is early, and what was acknowledged is delivered again.
+    pub(crate) async fn save_outbox(&mut self, next_seed: impl FnMut() -> u64) {
+        self.batch = Batch::new();
+        self.settle_outbox(next_seed);
+        let mut batch = std::mem::take(&mut self.batch);
+        let wake = self.next_wake();
+        if wake != self.wake && self.outbox.len() > 0 {
+            batch.set_wake(wake);
+        }
+        if let Err(error) = self.append(batch).await {
+            tracing::debug!(%error, "outbox not saved before the end of an activation");
+        }
+    }
+
+    /// Appends a batch, with the wake-up time if it changes. A change to a later time is not worth
+    /// a write of its own.
+    async fn append(&mut self, mut batch: Batch) -> Result<(), DurableError> {
+        let wake = self.next_wake();
+        let is_earlier = wake.is_some_and(|wake| self.wake.is_none_or(|stored| wake < stored));
+        let changes = wake != self.wake && (is_earlier || !batch.is_empty());
+        if changes && !seeded(Bug::WakeNotStored) {
             batch.set_wake(wake);
         }
         if batch.is_empty() {
@@ -281,7 +348,6 @@ impl Journal {
             sequence: self.sequence.next(),
             source,
         })?;
-        self.saved = digest;
         self.wake = wake;
         self.publish_wake();
         Ok(())

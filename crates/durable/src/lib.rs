@@ -80,6 +80,10 @@
 //! - **The events of one message** are stored in the same way, in their order, and each is applied
 //!   once: the state after a restart is the one before it. A snapshot is never ahead of its events.
 //! - **Messages wait** while a write is under way; worker threads do not.
+//! - **A message between entities**, sent with [`DurableContext::send_durable`], takes effect once:
+//!   it is stored with the changes of the sender, delivered until the receiver has stored its
+//!   effect, and recognized when it arrives again, within the [`InboxWindow`]. The messages of one
+//!   sender to one receiver keep their order.
 //! - **A [`Reminder`]** takes effect once: it is stored, found again, and late if it was missed.
 //! - **Damage is reported**: a damaged entity does not start, and says at which sequence; the
 //!   others do. So it is with an event of an unknown version. A store that has lost acknowledged
@@ -90,16 +94,16 @@
 //! # Limits of the guarantees
 //!
 //! - A request without an answer may have taken effect. Repeat it with the same key.
-//! - Delivery is at most once: a message in a mailbox, or on its way to another actor, is lost with
-//!   the process.
+//! - Delivery of any other message is at most once: one in a mailbox, or on its way to another
+//!   actor, is lost with the process.
+//! - A message between entities takes effect again if it arrives again after its sender has left
+//!   the [`InboxWindow`]. One that its receiver always fails to handle stays with the sender.
 //! - A timer of [`DurableContext::send_after`] ends with its incarnation.
 //! - An effect past the [`DurableContext`], such as a file or an ask of the handler, happens even
 //!   if the write fails.
 //! - An earlier activation may still answer requests that change nothing, until its next write.
 //! - A store on disk does not survive a loss of power in the mode
 //!   [`Durability::Process`](store::Durability::Process).
-//!
-//! The outbox is not part of the crate yet.
 //!
 //! # Testing
 //!
@@ -114,6 +118,7 @@ mod entity;
 mod event_sourced;
 pub mod gate;
 mod journal;
+mod outbox;
 mod reminder;
 mod seeded_bug;
 pub mod store;
@@ -127,4 +132,5 @@ pub use event_sourced::{
 pub use gate::DurableContext;
 #[doc(hidden)]
 pub use journal::StateForm;
+pub use outbox::{Delivery, InboxWindow, OutboxError, OutboxLimits};
 pub use reminder::{PayloadError, Reminder, ReminderError};

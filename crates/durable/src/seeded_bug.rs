@@ -27,4 +27,12 @@ strowger_seeded_bug::bugs! {
     EventsShareNumber,
     /// Events are converted to the next version only.
     UpcasterLeftOut,
+    /// A message to another entity is not stored, only its number.
+    OutboxMessageNotStored,
+    /// The number of a message that was taken is not stored with its effect.
+    InboxNumberNotStored,
+    /// A message is acknowledged, and so removed by its sender, before its effect is stored.
+    DeliveryAcknowledgedEarly,
+    /// A delivery that is not acknowledged is not repeated by the same activation.
+    FailedDeliveryNotRepeated,
 }

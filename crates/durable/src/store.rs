@@ -244,6 +244,11 @@ pub enum Table {
     Answers = 2,
     /// Reminders, by their name.
     Reminders = 3,
+    /// Messages to other entities that are not delivered yet, by number; the row with an empty key
+    /// has the number of the next one.
+    Outbox = 4,
+    /// The last message taken from each sender, by a number given to the sender.
+    Inbox = 5,
     /// Events, by their [number](EventNumber::row_key).
     Events = 6,
     /// The state after some event, in one row with an empty key.
@@ -256,6 +261,8 @@ impl Table {
             1 => Some(Self::State),
             2 => Some(Self::Answers),
             3 => Some(Self::Reminders),
+            4 => Some(Self::Outbox),
+            5 => Some(Self::Inbox),
             6 => Some(Self::Events),
             7 => Some(Self::Snapshot),
             _ => None,

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::WakeTime;
 use super::host::HostMessage;
+use crate::outbox::InboundQueue;
 use crate::seeded_bug::{Bug, seeded};
 
 /// `None` until an entity has left a phase; then the exit of an activation that did not start.
@@ -38,6 +39,8 @@ struct Entry<M> {
     /// Set if the entity is to be passivated as soon as it has no senders.
     wants_sleep: bool,
     wake: Arc<WakeTime>,
+    /// Messages of other entities, which are closed with the entry.
+    inbound: Arc<InboundQueue>,
     /// Wakes the senders that wait for the end of the phase.
     outcome: watch::Sender<Outcome>,
 }
@@ -91,7 +94,9 @@ impl<M: Send + 'static> AwakeTable<M> {
     /// Forgets all entities: their host has ended.
     pub(super) fn close(&mut self) {
         self.host = Host::Ended;
-        self.entries.clear();
+        for (_, entry) in self.entries.drain() {
+            entry.inbound.close();
+        }
         self.idle.clear();
     }
 
@@ -124,6 +129,7 @@ impl<M: Send + 'static> AwakeTable<M> {
             idle: None,
             wants_sleep: false,
             wake: Arc::new(WakeTime::new()),
+            inbound: Arc::new(InboundQueue::new()),
             outcome,
         };
         self.entries.insert(Arc::clone(key), entry);
@@ -143,6 +149,19 @@ impl<M: Send + 'static> AwakeTable<M> {
         entry.map_or_else(
             || Arc::new(WakeTime::new()),
             |entry| Arc::clone(&entry.wake),
+        )
+    }
+
+    /// Returns the queue of an entity that is not asleep for messages of other entities.
+    pub(super) fn inbound(&self, key: &Arc<str>) -> Arc<InboundQueue> {
+        let entry = self.entries.get(key);
+        entry.map_or_else(
+            || {
+                let queue = InboundQueue::new();
+                queue.close();
+                Arc::new(queue)
+            },
+            |entry| Arc::clone(&entry.inbound),
         )
     }
 
@@ -243,6 +262,7 @@ impl<M: Send + 'static> AwakeTable<M> {
     /// Removes an entity whose activation has ended. Returns its wake-up time.
     pub(super) fn ended(&mut self, key: &Arc<str>, exit: Exit) -> Option<Duration> {
         let entry = self.entries.remove(key)?;
+        entry.inbound.close();
         if let Some((number, _)) = entry.idle {
             self.idle.remove(&number);
         }

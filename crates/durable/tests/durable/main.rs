@@ -9,6 +9,7 @@ mod event_versions;
 mod full_disk;
 mod kill;
 mod ledger;
+mod outbox;
 mod reminder;
 mod simulation;
 mod store;

@@ -185,10 +185,10 @@ fn scenario(system: &TestSystem) {
     check_store(store.history());
 }
 
-/// Returns the seeds to run: some, or those in `STROWGER_DURABLE_SEEDS`, such as `0..10000`.
-pub(crate) fn seeds(some: Range<u64>) -> Range<u64> {
+/// Returns the seeds to run: these, or those in `STROWGER_DURABLE_SEEDS`, such as `0..10000`.
+pub(crate) fn seeds(default: Range<u64>) -> Range<u64> {
     let Ok(text) = std::env::var("STROWGER_DURABLE_SEEDS") else {
-        return some;
+        return default;
     };
     let bounds = text.split_once("..").expect("a range of seeds");
     let bound = |text: &str| text.parse().expect("a number");
