@@ -12,8 +12,9 @@ use tokio::sync::Notify;
 
 use crate::answers::AnswerWindow;
 use crate::entity::Hosted;
+use crate::event_sourced::StoredPart;
 use crate::gate::{DurableContext, Outputs};
-use crate::journal::Journal;
+use crate::journal::{Journal, StateForm};
 use crate::reminder::Reminder;
 use crate::store::{EntityId, Sequence, Store, StoreError, TooLongForEntityId};
 
@@ -58,6 +59,10 @@ pub trait DurableActor: Sized + Send + 'static {
 
     /// Maximum number of durable timers of an entity.
     const MAX_REMINDERS: usize = 1000;
+
+    /// The rows from which the actor has its state; not to be set.
+    #[doc(hidden)]
+    const FORM: StateForm = StateForm::Saved;
 
     /// Builds the value of an incarnation. It may change the state, and its outputs go through the
     /// gate, as those of [`handle`](Self::handle) do.
@@ -202,8 +207,8 @@ impl<A: DurableActor> Actor for Durable<A> {
     const MAILBOX: MailboxSpec = A::MAILBOX;
 
     async fn pre_start(args: DurableArgs<A>, cx: &mut Context<Self>) -> Result<Self, DurableError> {
-        let opened = Journal::open(args.store, args.entity, A::ANSWERS, args.hosted).await;
-        let (mut journal, mut state) = opened?;
+        let opened = Journal::open(args.store, args.entity, A::ANSWERS, A::FORM, args.hosted);
+        let (mut journal, mut state) = opened.await?;
         let mut outputs = Outputs::new();
         let mut durable = DurableContext {
             context: cx,
@@ -311,8 +316,42 @@ pub enum DurableError {
         /// The error of the store.
         source: StoreError,
     },
-    /// The state or an answer cannot be encoded.
-    #[error("state or answer of entity {entity} not encoded: {detail}")]
+    /// An event or a snapshot was stored by a later version of the program.
+    #[error(
+        "{part} of entity {entity} has version {version} at sequence {sequence}, this program \
+         reads up to version {known}; run the program that wrote it, or a later one"
+    )]
+    UnknownVersion {
+        /// The entity of the actor.
+        entity: EntityId,
+        /// The sequence of its last batch.
+        sequence: Sequence,
+        /// The event or the snapshot.
+        part: StoredPart,
+        /// The version that is stored with it.
+        version: u32,
+        /// The version that this program writes.
+        known: u32,
+    },
+    /// An event or a snapshot is not what it should be, or cannot be converted to it.
+    #[error(
+        "{part} of entity {entity} with version {version} not decoded at sequence {sequence}: \
+         {detail}; correct the upcaster from this version, or restore the store from a backup"
+    )]
+    NotDecoded {
+        /// The entity of the actor.
+        entity: EntityId,
+        /// The sequence of its last batch.
+        sequence: Sequence,
+        /// The event or the snapshot.
+        part: StoredPart,
+        /// The version that is stored with it.
+        version: u32,
+        /// The error of the decoder or of the upcaster.
+        detail: String,
+    },
+    /// The state, an event or an answer cannot be encoded.
+    #[error("state, event or answer of entity {entity} not encoded: {detail}")]
     NotEncoded {
         /// The entity of the actor.
         entity: EntityId,
@@ -326,6 +365,10 @@ pub enum DurableError {
 
 impl DurableError {
     fn hook(error: impl Into<BoxError>) -> Self {
-        Self::Hook(error.into())
+        // An adapter of this crate between the actor and its hooks returns errors of its own.
+        match error.into().downcast() {
+            Ok(own) => *own,
+            Err(error) => Self::Hook(error),
+        }
     }
 }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::store::{
-    Batch, EntityId, EntityRows, Fence, Row, Sequence, Store, StoreError, StoreFault, Table, Wake,
+    Batch, EntityId, EntityRows, EventNumber, Fence, Row, RowSelection, Sequence, Store,
+    StoreError, StoreFault, Table, Wake,
 };
 
 /// A store that the suite can restart and inject faults into.
@@ -28,6 +29,7 @@ pub trait StoreUnderTest {
 /// Panics if the implementation does not conform.
 pub async fn check<S: StoreUnderTest>(mut make: impl FnMut() -> S) {
     rows_are_those_of_the_last_batches(make()).await;
+    events_are_read_from_a_number(make()).await;
     wrong_sequence_changes_nothing(make()).await;
     stale_fence_changes_nothing(make()).await;
     entities_do_not_affect_each_other(make()).await;
@@ -113,6 +115,61 @@ async fn rows_are_those_of_the_last_batches(mut test: impl StoreUnderTest) {
         lease(&test, &entity).await > fence,
         "fences rise across restarts"
     );
+}
+
+async fn events_are_read_from_a_number(mut test: impl StoreUnderTest) {
+    let entity = entity("events");
+    let fence = lease(&test, &entity).await;
+    let numbers = [1, 2, 255, 256, 257, 65536, u64::MAX];
+    let mut batch = state(b"one");
+    batch.put(Table::Answers, *b"a", *b"1");
+    batch.put(Table::Snapshot, [], *b"2");
+    for number in numbers {
+        let value = number.to_string();
+        batch.put(Table::Events, EventNumber(number).row_key(), value);
+    }
+    let appended = append(&test, &entity, 0, fence, batch).await;
+    assert_eq!(appended, Ok(Sequence(1)));
+    // The next entity in order.
+    let next = EntityId::new("test", "eventt").expect("a short name");
+    let fence = lease(&test, &next).await;
+    let mut batch = Batch::new();
+    batch.put(Table::Events, EventNumber(300).row_key(), *b"other");
+    let appended = append(&test, &next, 0, fence, batch).await;
+    assert_eq!(appended, Ok(Sequence(1)));
+    test.reopen().await;
+    let event = |number: u64| {
+        let value = number.to_string();
+        row(
+            Table::Events,
+            &EventNumber(number).row_key(),
+            value.as_bytes(),
+        )
+    };
+    for from in [0, 1, 3, 256, 258, u64::MAX] {
+        let selection = RowSelection::EventsFrom(EventNumber(from));
+        let found = test.store().read_selected(&entity, selection).await;
+        let expected = numbers.into_iter().filter(|number| *number >= from);
+        let expected = EntityRows {
+            sequence: Sequence(1),
+            rows: expected.map(event).collect(),
+        };
+        assert_eq!(found, Ok(expected), "from {from}");
+    }
+    let others = test
+        .store()
+        .read_selected(&entity, RowSelection::AllButEvents)
+        .await;
+    let others = others.expect("it can be read").rows;
+    let expected = [
+        row(Table::State, b"", b"one"),
+        row(Table::Answers, b"a", b"1"),
+        row(Table::Snapshot, b"", b"2"),
+    ];
+    assert_eq!(others, expected);
+    let all = read(&test, &entity).await.rows;
+    assert_eq!(all.len(), others.len() + numbers.len());
+    assert_eq!(all[2..9], numbers.map(event));
 }
 
 async fn wrong_sequence_changes_nothing(test: impl StoreUnderTest) {

@@ -30,6 +30,11 @@
 //! 5. A message that leaves `M' = M` and keeps no answer needs no append: by 1, what it read is
 //!    stored.
 //!
+//! An [`EventSourced`](crate::EventSourced) actor follows the same model: `M'` is `M` after the
+//! events of the message, and the append has these events, and now and then `M'` as a snapshot. The
+//! events are applied in memory before they are stored, so an event that cannot be applied is never
+//! stored; by 3 and 4, nothing else can see `M'` until it is stored.
+//!
 //! Effects that a handler causes without its [`DurableContext`] do not go through the gate: an ask
 //! of its own, a file, a send to an address that it holds. They happen even if the append fails.
 
@@ -74,17 +79,47 @@ impl<A: DurableActor> DurableContext<'_, A> {
     ) where
         T: Serialize + DeserializeOwned + Send + 'static,
     {
+        if let Some(reply) = self.reply_again(key, reply) {
+            self.keep_and_reply(key, reply, effect());
+        }
+    }
+
+    /// Answers a request with the answer that was kept for its key. Returns the reply if there is
+    /// none.
+    pub(crate) fn reply_again<T>(
+        &mut self,
+        key: &IdempotencyKey,
+        reply: Reply<T>,
+    ) -> Option<Reply<T>>
+    where
+        T: DeserializeOwned + Send + 'static,
+    {
         match self.journal.kept_answer(key) {
             Some(Ok(answer)) => self.reply(reply, answer),
             Some(Err(error)) => {
                 tracing::error!(entity = %self.entity(), %key, %error, "kept answer not decoded");
                 drop(reply);
             }
-            None => {
-                let answer = effect();
-                self.journal.keep_answer(key, &answer);
-                self.reply(reply, answer);
-            }
+            None => return Some(reply),
+        }
+        None
+    }
+
+    /// Answers a request, and keeps the answer.
+    pub(crate) fn keep_and_reply<T>(&mut self, key: &IdempotencyKey, reply: Reply<T>, answer: T)
+    where
+        T: Serialize + Send + 'static,
+    {
+        self.journal.keep_answer(key, &answer);
+        self.reply(reply, answer);
+    }
+
+    /// Lends the context.
+    pub(crate) fn reborrow(&mut self) -> DurableContext<'_, A> {
+        DurableContext {
+            context: &mut *self.context,
+            outputs: &mut *self.outputs,
+            journal: &mut *self.journal,
         }
     }
 

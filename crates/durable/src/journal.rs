@@ -1,5 +1,6 @@
 //! The stored side of one activation: what was read, and how it is written.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,10 +13,22 @@ use crate::answers::{AnswerWindow, IdempotencyKey, KeptAnswers};
 use crate::entity::Hosted;
 use crate::reminder::{Reminder, ReminderError, StoredReminders};
 use crate::seeded_bug::{Bug, seeded};
-use crate::store::{Batch, EntityId, Fence, Sequence, Store, Table};
+use crate::store::{
+    Batch, EntityId, EventNumber, Fence, Row, RowSelection, Sequence, Store, StoreError, Table,
+};
 
-/// The encoding of states, as the first byte of their row: MessagePack with named fields.
-const ENCODING: u8 = 1;
+/// The encoding of states and events, as the first byte of their row: MessagePack with named
+/// fields.
+pub(crate) const ENCODING: u8 = 1;
+
+/// The rows from which an actor has its state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StateForm {
+    /// The state itself.
+    Saved,
+    /// Events, which are read after the other rows, and a snapshot.
+    Events,
+}
 
 /// An entity, held by one activation.
 #[derive(Debug)]
@@ -33,9 +46,11 @@ pub(crate) struct Journal {
     reminders: StoredReminders,
     /// The wake-up time that is stored.
     wake: Option<Duration>,
+    /// The row of the snapshot that was found, until it is taken.
+    snapshot: Option<Vec<u8>>,
     /// Changes of the current message besides the state.
     batch: Batch,
-    /// The first failure to encode an answer of the current message.
+    /// The first failure to encode an answer or an event of the current message.
     failure: Option<DurableError>,
 }
 
@@ -45,6 +60,7 @@ impl Journal {
         store: Arc<dyn Store>,
         entity: EntityId,
         window: AnswerWindow,
+        form: StateForm,
         hosted: Option<Hosted>,
     ) -> Result<(Self, S), DurableError> {
         let not_loaded = |source| DurableError::NotLoaded {
@@ -52,7 +68,12 @@ impl Journal {
             source,
         };
         let fence = store.lease(&entity).await.map_err(not_loaded)?;
-        let found = store.read(&entity).await.map_err(not_loaded)?;
+        let selection = match form {
+            StateForm::Saved => RowSelection::All,
+            StateForm::Events => RowSelection::AllButEvents,
+        };
+        let found = store.read_selected(&entity, selection).await;
+        let found = found.map_err(not_loaded)?;
         let unreadable = |detail| DurableError::Unreadable {
             entity: entity.clone(),
             sequence: found.sequence,
@@ -63,8 +84,19 @@ impl Journal {
         let mut state = S::default();
         // An entity that still has its first state is not stored.
         let mut saved = xxh3_128(&encode(&entity, &state)?);
+        let mut snapshot = None;
         for row in &found.rows {
             match row.table {
+                Table::State if form == StateForm::Events => {
+                    let detail = "it has the state of a `DurableActor`, and no events";
+                    return Err(unreadable(detail.to_owned()));
+                }
+                Table::Events | Table::Snapshot if form == StateForm::Saved => {
+                    let detail = "it has the events of an `EventSourced` actor, and no state";
+                    return Err(unreadable(detail.to_owned()));
+                }
+                Table::Events => {}
+                Table::Snapshot => snapshot = Some(row.value.clone()),
                 Table::State => {
                     let payload = row.value.strip_prefix(&[ENCODING]);
                     let payload = payload.ok_or_else(|| {
@@ -90,6 +122,7 @@ impl Journal {
             answers,
             wake: reminders.next_due(),
             reminders,
+            snapshot,
             batch: Batch::new(),
             failure: None,
             store,
@@ -108,6 +141,48 @@ impl Journal {
         self.hosted.as_ref()
     }
 
+    pub(crate) const fn sequence(&self) -> Sequence {
+        self.sequence
+    }
+
+    /// Takes the row of the snapshot that was found when the entity was read.
+    pub(crate) const fn take_snapshot(&mut self) -> Option<Vec<u8>> {
+        self.snapshot.take()
+    }
+
+    /// Reads the rows of the stored events from a number on.
+    pub(crate) async fn events(&self, from: EventNumber) -> Result<Vec<Row>, DurableError> {
+        if self.sequence == Sequence(0) {
+            return Ok(Vec::new());
+        }
+        let selection = RowSelection::EventsFrom(from);
+        let read = self.store.read_selected(&self.entity, selection).await;
+        // Another activation that has appended meanwhile has taken the entity over.
+        let read = read.and_then(|found| match found.sequence {
+            sequence if sequence == self.sequence => Ok(found.rows),
+            sequence => Err(StoreError::WrongSequence {
+                entity: self.entity.clone(),
+                expected: self.sequence,
+                found: sequence,
+            }),
+        });
+        read.map_err(|source| DurableError::NotLoaded {
+            entity: self.entity.clone(),
+            source,
+        })
+    }
+
+    /// Returns the changes of the current message besides the state.
+    pub(crate) const fn batch(&mut self) -> &mut Batch {
+        &mut self.batch
+    }
+
+    /// Lets the write of the current message fail, because a part of it cannot be encoded.
+    pub(crate) fn fail_to_encode(&mut self, error: &impl fmt::Display) {
+        let error = not_encoded(&self.entity, error);
+        self.failure.get_or_insert(error);
+    }
+
     /// Returns the answer that was given to an earlier request with this key.
     pub(crate) fn kept_answer<T: DeserializeOwned>(
         &self,
@@ -124,10 +199,7 @@ impl Journal {
                 let now = self.store.wall_clock();
                 self.answers.keep(key.clone(), answer, now, &mut self.batch);
             }
-            Err(error) => {
-                let error = not_encoded(&self.entity, &error);
-                self.failure.get_or_insert(error);
-            }
+            Err(error) => self.fail_to_encode(&error),
         }
     }
 
@@ -142,8 +214,7 @@ impl Journal {
         let payload = match rmp_serde::to_vec_named(payload) {
             Ok(payload) => payload,
             Err(error) => {
-                let error = not_encoded(&self.entity, &error);
-                self.failure.get_or_insert(error);
+                self.fail_to_encode(&error);
                 return Ok(());
             }
         };
@@ -225,7 +296,7 @@ fn encode<S: Serialize>(entity: &EntityId, state: &S) -> Result<Vec<u8>, Durable
     Ok(value)
 }
 
-fn not_encoded(entity: &EntityId, error: &rmp_serde::encode::Error) -> DurableError {
+fn not_encoded(entity: &EntityId, error: &impl fmt::Display) -> DurableError {
     DurableError::NotEncoded {
         entity: entity.clone(),
         detail: error.to_string(),

@@ -60,6 +60,9 @@
 //! # }
 //! ```
 //!
+//! An [`EventSourced`] actor stores events, and makes its state from them; everything else is the
+//! same. It is for states whose history is of use, or that are large beside their changes.
+//!
 //! [`Entities`] are durable actors that are activated by the first message to their key, and put to
 //! sleep when they are idle.
 //!
@@ -74,10 +77,13 @@
 //! - **A request with an [`IdempotencyKey`]** takes effect once, and is answered the same each
 //!   time, within the [`AnswerWindow`].
 //! - **Two activations** of one entity never both write: the earlier one is refused, and ends.
+//! - **The events of one message** are stored in the same way, in their order, and each is applied
+//!   once: the state after a restart is the one before it. A snapshot is never ahead of its events.
 //! - **Messages wait** while a write is under way; worker threads do not.
 //! - **A [`Reminder`]** takes effect once: it is stored, found again, and late if it was missed.
 //! - **Damage is reported**: a damaged entity does not start, and says at which sequence; the
-//!   others do. A store that has lost acknowledged writes does not open, unless that is accepted.
+//!   others do. So it is with an event of an unknown version. A store that has lost acknowledged
+//!   writes does not open, unless that is accepted.
 //! - **A full disk** refuses writes until there is room. **A failed sync** ends the service of the
 //!   store; it is never repeated.
 //!
@@ -93,7 +99,7 @@
 //! - A store on disk does not survive a loss of power in the mode
 //!   [`Durability::Process`](store::Durability::Process).
 //!
-//! The event-sourced form and the outbox are not part of the crate yet.
+//! The outbox is not part of the crate yet.
 //!
 //! # Testing
 //!
@@ -105,6 +111,7 @@ mod answers;
 #[cfg(feature = "testing")]
 pub mod conformance;
 mod entity;
+mod event_sourced;
 pub mod gate;
 mod journal;
 mod reminder;
@@ -114,5 +121,10 @@ pub mod store;
 pub use actor::{Durable, DurableActor, DurableArgs, DurableError};
 pub use answers::{AnswerWindow, IdempotencyKey, IdempotencyKeyTooLong};
 pub use entity::{Entities, EntityError, EntityKind, EntityRef};
+pub use event_sourced::{
+    EventContext, EventRetention, EventSourced, Sourced, StoredPart, StoredValue, ValueError,
+};
 pub use gate::DurableContext;
+#[doc(hidden)]
+pub use journal::StateForm;
 pub use reminder::{PayloadError, Reminder, ReminderError};

@@ -19,4 +19,12 @@ strowger_seeded_bug::bugs! {
     ReminderFiresTwice,
     /// The store is not told when a sleeping entity has to be awake.
     WakeNotStored,
+    /// A snapshot is written before the events that it covers.
+    SnapshotAheadOfJournal,
+    /// The last event that a snapshot covers is applied again when events are replayed.
+    EventReplayedTwice,
+    /// The events of a message are stored under one number.
+    EventsShareNumber,
+    /// Events are converted to the next version only.
+    UpcasterLeftOut,
 }

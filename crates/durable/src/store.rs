@@ -35,8 +35,13 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// Takes the entity over from its current holder, if any: raises its fence and returns it.
     fn lease(&self, entity: &EntityId) -> StoreFuture<Fence>;
 
-    /// Reads an entity. An entity that was never appended to has sequence 0 and no rows.
-    fn read(&self, entity: &EntityId) -> StoreFuture<EntityRows>;
+    /// Reads all rows of an entity. One that was never appended to has sequence 0 and no rows.
+    fn read(&self, entity: &EntityId) -> StoreFuture<EntityRows> {
+        self.read_selected(entity, RowSelection::All)
+    }
+
+    /// Reads some of the rows of an entity, and does not look at the others.
+    fn read_selected(&self, entity: &EntityId, selection: RowSelection) -> StoreFuture<EntityRows>;
 
     /// Appends a batch and returns its sequence, `expected + 1`, once it is as durable as the store
     /// promises.
@@ -164,6 +169,52 @@ impl fmt::Display for Sequence {
     }
 }
 
+/// The number of an event of an entity, counted from 1. Its bytes, most significant first, are the
+/// key of the event's row.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EventNumber(pub u64);
+
+impl EventNumber {
+    /// Returns the number of the next event.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+
+    /// Returns the key of the event's row.
+    #[must_use]
+    pub const fn row_key(self) -> [u8; 8] {
+        self.0.to_be_bytes()
+    }
+}
+
+impl fmt::Display for EventNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// A part of the rows of an entity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RowSelection {
+    /// The rows of all tables.
+    All,
+    /// The rows of all tables but [`Table::Events`].
+    AllButEvents,
+    /// The rows of [`Table::Events`] from a number on.
+    EventsFrom(EventNumber),
+}
+
+impl RowSelection {
+    fn has(self, table: Table, key: &[u8]) -> bool {
+        match self {
+            Self::All => true,
+            Self::AllButEvents => table != Table::Events,
+            Self::EventsFrom(first) => table == Table::Events && *key >= first.row_key()[..],
+        }
+    }
+}
+
 /// The number of activations that have held an entity. Each holder writes with its own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fence(pub u64);
@@ -193,6 +244,10 @@ pub enum Table {
     Answers = 2,
     /// Reminders, by their name.
     Reminders = 3,
+    /// Events, by their [number](EventNumber::row_key).
+    Events = 6,
+    /// The state after some event, in one row with an empty key.
+    Snapshot = 7,
 }
 
 impl Table {
@@ -201,6 +256,8 @@ impl Table {
             1 => Some(Self::State),
             2 => Some(Self::Answers),
             3 => Some(Self::Reminders),
+            6 => Some(Self::Events),
+            7 => Some(Self::Snapshot),
             _ => None,
         }
     }

@@ -25,7 +25,8 @@ use self::mark::MarkFile;
 use self::rows::Rows;
 use self::writer::{Job, Writer};
 use super::{
-    Batch, EntityId, EntityRows, Fence, Sequence, Store, StoreError, StoreFault, StoreFuture, Wake,
+    Batch, EntityId, EntityRows, Fence, RowSelection, Sequence, Store, StoreError, StoreFault,
+    StoreFuture, Wake,
 };
 
 /// The failures that an acknowledged write survives.
@@ -215,9 +216,13 @@ impl Store for FjallStore {
         self.submit(|done| Job::Lease { entity, done })
     }
 
-    fn read(&self, entity: &EntityId) -> StoreFuture<EntityRows> {
+    fn read_selected(&self, entity: &EntityId, selection: RowSelection) -> StoreFuture<EntityRows> {
         let entity = entity.clone();
-        self.submit(|done| Job::Read { entity, done })
+        self.submit(move |done| Job::Read {
+            entity,
+            selection,
+            done,
+        })
     }
 
     fn list(&self, kind: &str, after: Option<&str>, limit: usize) -> StoreFuture<Vec<Arc<str>>> {

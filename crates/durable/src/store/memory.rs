@@ -10,8 +10,8 @@ use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 use tokio::time::Instant;
 
 use super::{
-    Batch, EntityHead, EntityId, EntityRows, Fence, Row, Sequence, Store, StoreError, StoreFault,
-    StoreFuture, Table, Wake,
+    Batch, EntityHead, EntityId, EntityRows, Fence, Row, RowSelection, Sequence, Store, StoreError,
+    StoreFault, StoreFuture, Table, Wake,
 };
 
 /// A store in memory.
@@ -273,7 +273,7 @@ impl Contents {
         Ok(expected.next().0)
     }
 
-    fn read(&self, entity: &EntityId) -> Result<EntityRows, StoreError> {
+    fn read(&self, entity: &EntityId, selection: RowSelection) -> Result<EntityRows, StoreError> {
         if let Some(refusal) = &self.refusal {
             return Err(refusal.clone());
         }
@@ -288,7 +288,9 @@ impl Contents {
                 detail: "injected".into(),
             });
         }
-        let rows = there.rows.iter().map(|((table, key), value)| Row {
+        let rows = there.rows.iter();
+        let rows = rows.filter(|((table, key), _)| selection.has(*table, key));
+        let rows = rows.map(|((table, key), value)| Row {
             table: *table,
             key: key.clone(),
             value: value.clone(),
@@ -306,7 +308,7 @@ impl Store for MemoryStore {
         Box::pin(async move { leased.await.map(Fence) })
     }
 
-    fn read(&self, entity: &EntityId) -> StoreFuture<EntityRows> {
+    fn read_selected(&self, entity: &EntityId, selection: RowSelection) -> StoreFuture<EntityRows> {
         let (store, entity) = (self.clone(), entity.clone());
         let mut contents = self.0.lock();
         let wait = contents.delays.is_some().then(|| {
@@ -316,13 +318,13 @@ impl Store for MemoryStore {
         drop(contents);
         Box::pin(async move {
             let Some([arrives, acknowledged]) = wait else {
-                return store.0.lock().read(&entity);
+                return store.0.lock().read(&entity, selection);
             };
             tokio::time::sleep_until(arrives).await;
             let read = {
                 let mut contents = store.0.lock();
                 contents.deliver(Instant::now());
-                contents.read(&entity)
+                contents.read(&entity, selection)
             };
             tokio::time::sleep_until(acknowledged).await;
             read

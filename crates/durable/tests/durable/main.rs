@@ -3,8 +3,12 @@
 mod actor;
 mod counter;
 mod entity;
+mod event_simulation;
+mod event_sourced;
+mod event_versions;
 mod full_disk;
 mod kill;
+mod ledger;
 mod reminder;
 mod simulation;
 mod store;

@@ -21,7 +21,7 @@ use crate::counter::{CounterMessage, DurableCounter, Get, Increment, counter, ke
 const COUNTERS: [&str; 2] = ["a", "b"];
 const CLIENTS: usize = 2;
 const INCREMENTS: usize = 12;
-const MAX_DELAY: Duration = Duration::from_millis(5);
+pub(crate) const MAX_DELAY: Duration = Duration::from_millis(5);
 
 /// An increment that was acknowledged.
 #[derive(Debug, Clone, Copy)]
@@ -31,7 +31,7 @@ struct Acknowledged {
     answered: Instant,
 }
 
-fn index(random: &mut SplitMix64, length: usize) -> usize {
+pub(crate) fn index(random: &mut SplitMix64, length: usize) -> usize {
     usize::try_from(random.next_u64() % length as u64).expect("below a length")
 }
 
@@ -65,7 +65,11 @@ async fn client(
 }
 
 /// Kills activations and fills the disk, now and then.
-async fn trouble(seed: u64, store: &MemoryStore, activations: &[ActorRef<CounterMessage>]) {
+pub(crate) async fn trouble<M: Send + 'static>(
+    seed: u64,
+    store: &MemoryStore,
+    activations: &[ActorRef<M>],
+) {
     let mut random = SplitMix64::seed_from_u64(seed);
     for _ in 0..30 {
         tokio::time::sleep(Duration::from_millis(1 + random.next_u64() % 12)).await;
@@ -101,7 +105,7 @@ fn check_counter(acknowledged: &[Acknowledged], total: u64) {
 }
 
 /// Batches of an entity follow each other, and each is from the holder at that moment.
-fn check_store(history: Vec<StoreEvent>) {
+pub(crate) fn check_store(history: Vec<StoreEvent>) {
     let mut heads: HashMap<EntityId, (Fence, Sequence)> = HashMap::new();
     for event in history {
         match event {
@@ -182,9 +186,9 @@ fn scenario(system: &TestSystem) {
 }
 
 /// Returns the seeds to run: some, or those in `STROWGER_DURABLE_SEEDS`, such as `0..10000`.
-fn seeds() -> Range<u64> {
+pub(crate) fn seeds(some: Range<u64>) -> Range<u64> {
     let Ok(text) = std::env::var("STROWGER_DURABLE_SEEDS") else {
-        return 0..100;
+        return some;
     };
     let bounds = text.split_once("..").expect("a range of seeds");
     let bound = |text: &str| text.parse().expect("a number");
@@ -193,5 +197,5 @@ fn seeds() -> Range<u64> {
 
 #[test]
 fn no_acknowledged_increment_is_lost_or_doubled() {
-    TestSystem::check(seeds(), scenario);
+    TestSystem::check(seeds(0..100), scenario);
 }

@@ -13,6 +13,7 @@
 //!  key     | 0xff 0xff | length of kind 2 | kind | time in milliseconds 8 | key of the entity |
 //! ```
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +23,8 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::{DatabaseError, Durability, catch_database_panic};
 use crate::store::{
-    EntityHead, EntityId, EntityRows, Fence, Row, RowChange, Sequence, StoreError, Table, Wake,
+    EntityHead, EntityId, EntityRows, EventNumber, Fence, Row, RowChange, RowSelection, Sequence,
+    StoreError, Table, Wake,
 };
 
 /// The open database.
@@ -91,16 +93,24 @@ impl Rows {
         })
     }
 
-    /// Reads an entity.
-    pub(super) fn read(&self, entity: &EntityId) -> Result<EntityRows, ReadError> {
+    /// Reads rows of an entity.
+    pub(super) fn read(
+        &self,
+        entity: &EntityId,
+        selection: RowSelection,
+    ) -> Result<EntityRows, ReadError> {
         let EntityHead { sequence, .. } = self.head(entity)?;
         let prefix = entity_prefix(entity);
         let pairs = catch_database_panic(|| {
             let snapshot = self.database.snapshot();
-            let pairs = snapshot.prefix(&self.table, &prefix);
-            pairs
-                .map(fjall::Guard::into_inner)
-                .collect::<Result<Vec<_>, _>>()
+            let mut pairs = Vec::new();
+            for range in selected_keys(entity, selection) {
+                let found = snapshot.range(&self.table, range);
+                for pair in found.map(fjall::Guard::into_inner) {
+                    pairs.push(pair?);
+                }
+            }
+            Ok(pairs)
         })?;
         let mut rows = Vec::with_capacity(pairs.len());
         for (key, value) in pairs {
@@ -333,6 +343,20 @@ fn row_key(entity: &EntityId, table: u8, row: &[u8]) -> Vec<u8> {
     key.push(table);
     key.extend(row);
     key
+}
+
+/// Returns the keys of selected rows, as ranges.
+fn selected_keys(entity: &EntityId, selection: RowSelection) -> Vec<Range<Vec<u8>>> {
+    let table = |number| row_key(entity, number, &[]);
+    let event = |number: EventNumber| row_key(entity, Table::Events as u8, &number.row_key());
+    let events = table(Table::Events as u8);
+    let behind_events = table(Table::Events as u8 + 1);
+    let end = table(BEYOND_TABLES);
+    match selection {
+        RowSelection::All => vec![table(HEAD)..end],
+        RowSelection::AllButEvents => vec![table(HEAD)..events, behind_events..end],
+        RowSelection::EventsFrom(first) => vec![event(first)..behind_events],
+    }
 }
 
 fn digest(key: &[u8], front: &[u8]) -> u64 {

@@ -25,7 +25,8 @@ use super::mark::MarkFile;
 use super::rows::{GroupError, ReadError, Rows};
 use super::{DatabaseError, Durability, FjallOptions};
 use crate::store::{
-    Batch, EntityHead, EntityId, EntityRows, Fence, Sequence, StoreError, StoreFault, Wake,
+    Batch, EntityHead, EntityId, EntityRows, Fence, RowSelection, Sequence, StoreError, StoreFault,
+    Wake,
 };
 
 /// The sender for the result of an operation. Its caller may have stopped waiting.
@@ -39,6 +40,7 @@ pub(super) enum Job {
     },
     Read {
         entity: EntityId,
+        selection: RowSelection,
         done: Done<EntityRows>,
     },
     Append {
@@ -171,7 +173,11 @@ impl Writer {
         }
         for read in reads {
             match read {
-                Job::Read { entity, done } => _ = done.send(self.read(&entity)),
+                Job::Read {
+                    entity,
+                    selection,
+                    done,
+                } => _ = done.send(self.read(&entity, selection)),
                 Job::List {
                     kind,
                     after,
@@ -225,8 +231,12 @@ impl Writer {
         Ok(())
     }
 
-    fn read(&mut self, entity: &EntityId) -> Result<EntityRows, StoreError> {
-        let read = self.rows()?.read(entity);
+    fn read(
+        &mut self,
+        entity: &EntityId,
+        selection: RowSelection,
+    ) -> Result<EntityRows, StoreError> {
+        let read = self.rows()?.read(entity, selection);
         read.map_err(|error| unreadable(entity, error))
     }
 
