@@ -9,6 +9,7 @@ mod blocking;
 mod counter;
 mod durable;
 mod entities;
+mod event_sourced;
 mod first;
 mod machine;
 mod pfcp_association;
@@ -33,13 +34,14 @@ use std::process::{ExitCode, Termination};
 /// The name of an example, and its `main`.
 type Lesson = (&'static str, fn() -> ExitCode);
 
-const LESSONS: [Lesson; 24] = [
+const LESSONS: [Lesson; 25] = [
     ("agent_tools", || agent_tools::main().report()),
     ("ask", || ask::main().report()),
     ("blocking", || blocking::main().report()),
     ("counter", || counter::main().report()),
     ("durable", || durable::main().report()),
     ("entities", || entities::main().report()),
+    ("event_sourced", || event_sourced::main().report()),
     ("first", || first::main().report()),
     ("machine", || machine::main().report()),
     ("pfcp_association", || pfcp_association::main().report()),

@@ -43,6 +43,17 @@ fn entities_are_stored_in_numbers_and_few_are_awake() {
 }
 
 #[test]
+fn event_sourced_account_has_the_balance_of_its_postings() {
+    let expected = [
+        "100: Some(100)",
+        "-30: Some(70)",
+        "-90: None",
+        "-5: Some(65)",
+    ];
+    assert_eq!(output("event_sourced"), expected);
+}
+
+#[test]
 fn first_program_counts_from_the_start_after_a_failure() {
     assert_eq!(output("first"), ["40 + 2 = 42", "40 + 1 = 41"]);
 }
