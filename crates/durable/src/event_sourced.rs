@@ -188,7 +188,8 @@ pub trait EventSourced: Sized + Send + 'static {
 
     /// Converts a snapshot of a version to one of the next version, or returns `None` to make the
     /// state from all events instead, as the default does. That needs
-    /// [`EventRetention::All`]; without all events, the entity does not start.
+    /// [`EventRetention::All`]; without all events, the entity does not start. They are read into
+    /// memory at once.
     ///
     /// # Errors
     /// The entity does not start.

@@ -387,3 +387,48 @@ fn later_version_is_refused_and_stays_as_it_is() {
     let after = system.run(store.read(&entity())).expect("it can be read");
     assert_eq!(after.rows.len(), 6);
 }
+
+/// A version 2 whose events have the types of version 1, without a conversion.
+struct Unconverted;
+
+impl EventSourced for Unconverted {
+    const KIND: &'static str = "account";
+    const VERSION: u32 = 2;
+    type State = v1::State;
+    type Event = v1::Event;
+    type Msg = Ask<Pay>;
+    type Args = ();
+    type Error = BoxError;
+
+    fn apply(state: &mut v1::State, event: v1::Event) {
+        AccountV1::apply(state, event);
+    }
+
+    async fn pre_start(_: (), _: &mut EventContext<'_, Self>) -> Result<Self, BoxError> {
+        Ok(Self)
+    }
+
+    async fn handle(
+        &mut self,
+        _: Ask<Pay>,
+        _: &mut EventContext<'_, Self>,
+    ) -> Result<(), BoxError> {
+        Ok(())
+    }
+}
+
+#[test]
+fn version_without_conversion_is_refused() {
+    let system = TestSystem::new(1);
+    let store = store_with(&system, fixture());
+    let exit = pay::<Unconverted>(&system, "a", &store, 7).expect_err("it is refused");
+    for part in [
+        "event 4",
+        "account/a",
+        "version 1",
+        "sequence 1",
+        "`upcast_event`",
+    ] {
+        assert!(exit.to_string().contains(part), "{exit}");
+    }
+}
