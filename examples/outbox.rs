@@ -1,82 +1,66 @@
-//! An order emails once, although the process ends before the mailer starts.
-//! `cargo run -p strowger-examples outbox`
+//! An order that is placed twice emails once: `cargo run -p strowger-examples outbox`.
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
-use std::{sync::Arc, time::Duration};
-
-use strowger::{ActorSystem, Ask, BoxError, Reply, Request};
+use std::sync::Arc;
+use strowger::{ActorSystem, Ask, BoxError, Request};
 use strowger_durable::store::{EntityId, FjallOptions, FjallStore};
 use strowger_durable::{Delivery, DurableActor, DurableContext as Cx, Entities};
 
-/// Places an order, or waits for the first email. The reply is the number of emails.
-struct Call;
-impl Request for Call {
+/// Places an order; the reply is the number of emails that are not delivered yet.
+struct Place;
+impl Request for Place {
     type Reply = usize;
 }
 type Done = Result<(), BoxError>;
-type Emails = Vec<String>;
-
 struct Order;
 impl DurableActor for Order {
     const KIND: &'static str = "order";
     type State = bool;
-    type Msg = Ask<Call>;
+    type Msg = Ask<Place>;
     type Args = ();
     type Error = BoxError;
     async fn pre_start(_: (), _: &mut bool, _: &mut Cx<'_, Self>) -> Result<Self, BoxError> {
         Ok(Self)
     }
-    async fn handle(&mut self, call: Ask<Call>, placed: &mut bool, cx: &mut Cx<'_, Self>) -> Done {
+    async fn handle(&mut self, ask: Ask<Place>, placed: &mut bool, cx: &mut Cx<'_, Self>) -> Done {
         if !std::mem::replace(placed, true) {
             cx.send_durable(&EntityId::new("mailer", "main")?, &"Thank you!")?;
         }
-        cx.reply(call.reply, cx.undelivered());
+        cx.reply(ask.reply, cx.undelivered());
         Ok(())
     }
 }
-
-struct Mailer(Option<Reply<usize>>);
+type Sent = tokio::sync::mpsc::UnboundedSender<String>;
+struct Mailer(Sent);
 impl DurableActor for Mailer {
     const KIND: &'static str = "mailer";
-    type State = Emails;
-    type Msg = Ask<Call>;
-    type Args = ();
+    type State = u32;
+    type Msg = ();
+    type Args = Sent;
     type Error = BoxError;
-    async fn pre_start(_: (), _: &mut Emails, _: &mut Cx<'_, Self>) -> Result<Self, BoxError> {
-        Ok(Self(None))
+    async fn pre_start(sent: Sent, _: &mut u32, _: &mut Cx<'_, Self>) -> Result<Self, BoxError> {
+        Ok(Self(sent))
     }
-    async fn handle(&mut self, call: Ask<Call>, sent: &mut Emails, cx: &mut Cx<'_, Self>) -> Done {
-        match sent.len() {
-            0 => self.0 = Some(call.reply),
-            count => cx.reply(call.reply, count),
-        }
+    async fn handle(&mut self, (): (), _: &mut u32, _: &mut Cx<'_, Self>) -> Done {
         Ok(())
     }
-    async fn receive(&mut self, mail: Delivery, sent: &mut Emails, cx: &mut Cx<'_, Self>) -> Done {
-        sent.push(mail.decode()?);
-        println!("email of {}: {sent:?}", mail.sender());
-        if let Some(reply) = self.0.take() {
-            cx.reply(reply, sent.len());
-        }
-        Ok(())
+    async fn receive(&mut self, mail: Delivery, count: &mut u32, _: &mut Cx<'_, Self>) -> Done {
+        *count += 1;
+        let (sender, text) = (mail.sender(), mail.decode::<String>()?);
+        Ok(self.0.send(format!("email {count} of {sender}: {text}"))?)
     }
 }
 
 #[tokio::main]
 pub(crate) async fn main() -> Result<(), BoxError> {
     let folder = tempfile::tempdir()?;
-    for has_mailer in [false, true] {
-        let store = FjallStore::open(folder.path(), FjallOptions::default())?;
-        let (system, entities) = (ActorSystem::new("shop")?, Entities::new(Arc::new(store)));
-        let orders = entities.start::<Order>(&system, "orders", ())?;
-        if has_mailer {
-            let mailers = entities.start::<Mailer>(&system, "mailers", ())?;
-            println!("emails: {}", mailers.get("main")?.ask(Call).await?);
-        } else {
-            let undelivered = orders.get("order-7")?.ask(Call).await?;
-            println!("order placed, {undelivered} email not delivered yet");
-        }
-        system.shutdown(Duration::from_secs(5)).await;
-    }
+    let store = Arc::new(FjallStore::open(folder.path(), FjallOptions::default())?);
+    let (system, entities) = (ActorSystem::new("shop")?, Entities::new(store));
+    let order = entities.start::<Order>(&system, "orders", ())?.get("7")?;
+    println!("undelivered: {}", order.ask(Place).await?);
+    println!("undelivered: {}", order.ask(Place).await?);
+    let (sent, mut emails) = tokio::sync::mpsc::unbounded_channel();
+    let _mailers = entities.start::<Mailer>(&system, "mailers", sent)?;
+    println!("{}", emails.recv().await.unwrap_or_default());
     Ok(())
 }

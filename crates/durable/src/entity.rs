@@ -13,9 +13,10 @@
 //! and the messages that are in the mailbox are handled before the activation ends. So no message
 //! is lost, and at most one activation of an entity runs.
 //!
-//! An entity with reminders has a *wake-up time*, which the store lists by time. The host looks
-//! there when it starts, and again when the earliest one has come; it activates the entities that
-//! are due. An entity whose wake-up time has come is not passivated before it has done its work.
+//! An entity with reminders, or with messages in its outbox, has a *wake-up time*, which the store
+//! lists by time. The host looks there when it starts, and again when the earliest one has come; it
+//! activates the entities that are due. An entity whose wake-up time has come is not passivated
+//! before it has done its work.
 
 mod host;
 mod table;
@@ -39,7 +40,8 @@ use crate::store::{EntityId, Store, StoreError, TooLongForEntityId};
 use host::EntityHost;
 use table::{AwakeTable, Entered};
 
-/// The entities of one store, by kind and key.
+/// The entities of one store, by kind and key. Entities of its kinds can send each other messages
+/// that survive the process: [`DurableContext::send_durable`](crate::DurableContext::send_durable).
 ///
 /// ```
 /// # use std::sync::Arc;

@@ -138,10 +138,10 @@ impl<A: DurableActor> DurableContext<'_, A> {
     }
 
     /// Sends a message to an entity, which takes it once, in its
-    /// [`receive`](DurableActor::receive): it is stored with the changes of the current message, and
-    /// delivered again until the receiver has stored its effect. The messages of one sender to one
-    /// receiver arrive in order. The receiver may sleep, and may be of the sender's own kind; a host
-    /// of its kind has to run, started with the same [`Entities`](crate::Entities).
+    /// [`receive`](DurableActor::receive): it is stored with the changes of the current message,
+    /// and delivered again until the receiver has stored its effect. The messages of one sender to
+    /// one receiver arrive in order. The receiver may sleep, and may be of the sender's own kind; a
+    /// host of its kind has to run, started with the same [`Entities`](crate::Entities).
     ///
     /// A receiver that fails, or that cannot be activated, gets the message again after a time that
     /// doubles from a tenth of a second to half a minute. Its other messages from this sender wait

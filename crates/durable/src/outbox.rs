@@ -20,7 +20,7 @@
 //! 4. The receiver stores the number of the last message of each sender together with its effect,
 //!    and acknowledges a message that is not newer without an effect.
 //!
-//! # How an attempt ends
+//! # The end of an attempt
 //!
 //! Each attempt to deliver reports to the sender, also when its task is aborted. Without an
 //! acknowledgement, the lane waits for its next attempt. While the sender is awake, a timer starts
@@ -446,6 +446,9 @@ impl Journal {
         let Some(hosted) = self.hosted.clone() else {
             return;
         };
+        if self.outbox.len() == 0 {
+            return;
+        }
         let now = self.store.wall_clock();
         for attempt in self.outbox.start_due(&self.entity, now) {
             cx.task(Outbox::TASK, attempt.run(hosted.clone()));

@@ -178,8 +178,8 @@ impl<A: Actor> Context<A> {
         self.cell.core.shared.now()
     }
 
-    /// Returns a seed for random numbers, such as the jitter of a backoff. All such seeds follow from
-    /// the seed of the system, so a test that replays a schedule gets the same ones.
+    /// Returns a seed for random numbers, such as the jitter of a backoff. All such seeds follow
+    /// from the seed of the system, so a test that replays a schedule gets the same ones.
     #[must_use]
     pub fn next_seed(&self) -> u64 {
         self.cell.core.shared.next_seed()

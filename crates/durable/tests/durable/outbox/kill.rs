@@ -86,7 +86,7 @@ async fn killed_process_loses_and_doubles_no_message() {
     let [sender, receiver] = ["a", "b"].map(|key| nodes.get(key).expect("a short key"));
     let all_delivered = async {
         while sender.ask(Look).await.expect("an answer").1 > 0 {
-            tokio::time::sleep(Duration::from_millis(10)).await;
+            tokio::task::yield_now().await;
         }
     };
     let limit = Duration::from_secs(60);
