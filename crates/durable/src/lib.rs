@@ -78,6 +78,8 @@
 //! - **A [`Reminder`]** takes effect once: it is stored, found again, and late if it was missed.
 //! - **Damage is reported**: a damaged entity does not start, and says at which sequence; the
 //!   others do. A store that has lost acknowledged writes does not open, unless that is accepted.
+//!   The [tools](store::tools) check and repair a store, and make backups of one in use.
+//! - **A write that does not end** is an error for its callers, and an event in the log.
 //! - **A full disk** refuses writes until there is room. **A failed sync** ends the service of the
 //!   store; it is never repeated.
 //!

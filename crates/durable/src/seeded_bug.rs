@@ -19,4 +19,12 @@ strowger_seeded_bug::bugs! {
     ReminderFiresTwice,
     /// The store is not told when a sleeping entity has to be awake.
     WakeNotStored,
+    /// The database opens damaged journals, and removes what is behind the damage.
+    DamagedJournalOpened,
+    /// A write that does not end is not reported.
+    StallNotReported,
+    /// A backup reads the latest state of each row.
+    BackupNotOfOneMoment,
+    /// An entity whose rows are in the quarantine starts empty.
+    QuarantineForgotten,
 }

@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 
 use super::scan::{Found, PairReader, StoredKey};
 use super::{OnProgress, PartialFolder, StoppedStore, ToolError, is_vacant};
+use crate::seeded_bug::{Bug, seeded};
 use crate::store::disk::mark::MarkFile;
 use crate::store::disk::rows::{GROUP_KEY, HEAD, QUARANTINE, Rows, decode};
 use crate::store::disk::writer::Job;
@@ -139,6 +140,9 @@ fn copy(
                     return Err(ToolError::Unreadable { path, range });
                 }
             };
+            if seeded(Bug::BackupNotOfOneMoment) {
+                reader.renew_snapshot();
+            }
             report.rows += 1;
             report.bytes += (key.len() + value.len()) as u64;
             if &*key == GROUP_KEY {

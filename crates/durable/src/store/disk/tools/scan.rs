@@ -1,5 +1,6 @@
 //! Reading a store from its first row to its last.
 
+use std::ops::Bound;
 use std::path::Path;
 use std::time::Duration;
 
@@ -295,6 +296,15 @@ impl<'a> PairReader<'a> {
             before: before.as_deref().and_then(describe_key),
             detail: error,
         }))
+    }
+
+    /// Goes on with the rows as they are now; for a seeded bug.
+    pub(super) fn renew_snapshot(&mut self) {
+        if let Some(last) = &self.last {
+            self.snapshot = self.rows.database().snapshot();
+            let behind = (Bound::Excluded(last.clone()), Bound::Unbounded);
+            self.iter = Some(self.snapshot.range(self.rows.table(), behind));
+        }
     }
 
     /// Returns the first key of the part at the end of the store that can be read, if it is behind
