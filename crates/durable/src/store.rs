@@ -359,10 +359,11 @@ pub enum StoreError {
         /// A description of the damage.
         detail: Arc<str>,
     },
-    /// The entity was damaged, and a repair has set its rows aside. Other entities are not affected.
+    /// The entity was damaged, and a repair has set its rows aside. Other entities are not
+    /// affected.
     #[error(
-        "{entity}: quarantined after damage at sequence {sequence}; import it from a backup, or let \
-         it start empty with `strowger store repair --start-empty`"
+        "{entity}: quarantined after damage at sequence {sequence}; import it from a backup, or \
+         let it start empty with `strowger store repair --start-empty`"
     )]
     Quarantined {
         /// The entity that is quarantined.
@@ -372,8 +373,8 @@ pub enum StoreError {
     },
     /// A write has not ended within [`FjallOptions::write_deadline`], and may take effect later.
     #[error(
-        "store does not respond: a write takes longer than {waited:?}; check the disk for errors and \
-         for space, then start the process again"
+        "store does not respond: a write takes longer than {waited:?}; check the disk for errors \
+         and for space, then start the process again"
     )]
     Stalled {
         /// The time for which the write had been under way.
@@ -407,7 +408,7 @@ pub enum StoreFault {
     SyncFailed,
     /// The rows of the next append are damaged after they were written.
     Damage,
-    /// The next append takes this long to be written.
+    /// The next append takes this long to be written, in a store on disk.
     Stall(Duration),
 }
 

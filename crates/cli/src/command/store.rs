@@ -1,5 +1,5 @@
-//! `strowger store`: stores that no process uses. A folder is either the session store of a node, or
-//! a store of durable actors.
+//! `strowger store`: stores that no process uses. A folder is either the session store of a node,
+//! or a store of durable actors.
 
 pub(crate) mod durable;
 

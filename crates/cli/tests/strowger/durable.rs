@@ -47,18 +47,27 @@ fn entities_are_listed_and_shown() {
     let keys: Vec<_> = listed.iter().map(|row| &row["key"]).collect();
     assert_eq!(keys, ["c", "a", "b"]);
     assert_eq!(listed[0]["condition"], "intact");
-    let listed = succeeded(strowger(["entity", "list", path, "--kind", "account", "--limit", "1"]));
+    let listed = succeeded(strowger([
+        "entity", "list", path, "--kind", "account", "--limit", "1",
+    ]));
     assert!(listed.out.contains("1 more"), "{}", listed.out);
 
     let shown = succeeded(strowger(["entity", "show", path, "account", "a"]));
     assert!(shown.out.contains("{\"amount\":7}"), "{}", shown.out);
     let shown = succeeded(strowger(["entity", "show", path, "account", "a", "--json"]));
     let row = &shown.last_object()["contents"][0];
-    assert_eq!((&row["table_name"], &row["decoded"]), (&json!("state"), &json!({"amount": 7})));
+    assert_eq!(
+        (&row["table_name"], &row["decoded"]),
+        (&json!("state"), &json!({"amount": 7}))
+    );
 
     let unknown = strowger(["entity", "show", path, "account", "none"]);
     assert_eq!(unknown.code, 1, "{}", unknown.err);
-    assert!(unknown.err.contains("no entity account/none"), "{}", unknown.err);
+    assert!(
+        unknown.err.contains("no entity account/none"),
+        "{}",
+        unknown.err
+    );
 }
 
 #[test]
@@ -79,24 +88,54 @@ fn damaged_store_is_checked_repaired_and_restored() {
     assert_eq!(report["kinds"][0]["entities"], 2);
     let exported = strowger(["store", "export", bad]);
     assert_eq!(exported.code, 1, "{}", exported.err);
-    assert!(exported.err.contains("1 damaged entities"), "{}", exported.err);
+    assert!(
+        exported.err.contains("1 damaged entities"),
+        "{}",
+        exported.err
+    );
 
     let planned = succeeded(strowger(["store", "repair", bad, "--dry-run"]));
-    assert!(planned.out.contains("order/c: would be quarantined"), "{}", planned.out);
+    assert!(
+        planned.out.contains("order/c: would be quarantined"),
+        "{}",
+        planned.out
+    );
     let repaired = succeeded(strowger(["store", "repair", bad, "--json"])).last_object();
-    assert_eq!(repaired["quarantined"], json!([{"kind": "order", "key": "c"}]));
+    assert_eq!(
+        repaired["quarantined"],
+        json!([{"kind": "order", "key": "c"}])
+    );
     let checked = succeeded(strowger(["store", "check", bad]));
-    assert!(checked.out.contains("quarantined: order/c"), "{}", checked.out);
+    assert!(
+        checked.out.contains("quarantined: order/c"),
+        "{}",
+        checked.out
+    );
     let again = succeeded(strowger(["store", "repair", bad]));
     assert!(again.out.contains("nothing to repair"), "{}", again.out);
 
     let export = succeeded(strowger(["store", "export", good])).out;
     let refused = strowger_with_input(["store", "import", bad, "-"], export.as_bytes());
     assert_eq!(refused.code, 1, "{}", refused.err);
-    assert!(refused.err.contains("--existing replace"), "{}", refused.err);
-    let replace = ["store", "import", bad, "-", "--existing", "replace", "--json"];
+    assert!(
+        refused.err.contains("--existing replace"),
+        "{}",
+        refused.err
+    );
+    let replace = [
+        "store",
+        "import",
+        bad,
+        "-",
+        "--existing",
+        "replace",
+        "--json",
+    ];
     let replaced = succeeded(strowger_with_input(replace, export.as_bytes())).last_object();
-    assert_eq!((&replaced["entities"], &replaced["replaced"]), (&json!(3), &json!(3)));
+    assert_eq!(
+        (&replaced["entities"], &replaced["replaced"]),
+        (&json!(3), &json!(3))
+    );
     let shown = succeeded(strowger(["entity", "show", bad, "order", "c"]));
     assert!(shown.out.contains("condition intact"), "{}", shown.out);
 }
@@ -109,14 +148,20 @@ fn store_is_copied_by_backup_and_by_import() {
     let (store, copy, other) = (text(&store), text(&copy), text(&other));
     let export = succeeded(strowger(["store", "export", store])).out;
     let first = export.lines().next().expect("a first line");
-    assert_eq!(first, r#"{"store":{"format":"strowger-durable","version":1}}"#);
+    assert_eq!(
+        first,
+        r#"{"store":{"format":"strowger-durable","version":1}}"#
+    );
     let copied = succeeded(strowger(["store", "backup", store, copy, "--json"])).last_object();
     assert_eq!(copied["entities"], 3);
     assert_eq!(succeeded(strowger(["store", "export", copy])).out, export);
     let again = strowger(["store", "backup", store, copy]);
     assert_eq!(again.code, 3, "{}", again.err);
     assert!(again.err.contains("choose another path"), "{}", again.err);
-    succeeded(strowger_with_input(["store", "import", other, "-"], export.as_bytes()));
+    succeeded(strowger_with_input(
+        ["store", "import", other, "-"],
+        export.as_bytes(),
+    ));
     assert_eq!(succeeded(strowger(["store", "export", other])).out, export);
 }
 
@@ -132,11 +177,23 @@ fn unusable_input_and_stores_are_refused_with_a_remedy() {
     let (store, none, sessions, file) = (text(&store), text(&none), text(&sessions), text(&file));
     for (words, code, expected) in [
         (&["store", "check", none][..], 3, "No such file"),
-        (&["store", "check", text(folder.path())], 2, "not a store of durable actors"),
-        (&["store", "check", sessions], 2, "use `strowger store verify`"),
+        (
+            &["store", "check", text(folder.path())],
+            2,
+            "not a store of durable actors",
+        ),
+        (
+            &["store", "check", sessions],
+            2,
+            "use `strowger store verify`",
+        ),
         (&["store", "verify", store], 2, "use `strowger store check`"),
         (&["store", "import", none, file], 2, "line 1: not an export"),
-        (&["store", "import", sessions, file], 2, "use `strowger store verify`"),
+        (
+            &["store", "import", sessions, file],
+            2,
+            "use `strowger store verify`",
+        ),
         (&["store", "import", store, none], 3, "No such file"),
         (&["entity", "list", none], 3, "No such file"),
     ] {
@@ -164,7 +221,11 @@ fn store_in_use_is_refused_with_its_process() {
     ] {
         let ran = strowger(words.iter().copied());
         assert_eq!(ran.code, 3, "{words:?}: {}", ran.err);
-        assert!(ran.err.contains("stop that process"), "{words:?}: {}", ran.err);
+        assert!(
+            ran.err.contains("stop that process"),
+            "{words:?}: {}",
+            ran.err
+        );
         if Path::new("/proc/locks").exists() {
             let holder = format!("process {}", std::process::id());
             assert!(ran.err.contains(&holder), "{words:?}: {}", ran.err);

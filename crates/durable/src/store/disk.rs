@@ -316,8 +316,8 @@ fn open_rows(path: &Path, accept_loss: bool) -> Result<(Rows, MarkFile, [u64; 2]
         let path = path.to_owned();
         return Err(OpenError::UnknownFormat { path, found, known });
     }
-    // The database silently drops everything behind a damaged byte of a journal, and removes it from
-    // the file; so it must not open such a store by itself.
+    // The database silently drops everything behind a damaged byte of a journal, and removes it
+    // from the file; so it must not open such a store by itself.
     let database = path.join("db");
     if !accept_loss && !seeded(Bug::DamagedJournalOpened) {
         let scans = journal::scan_journals(&database).map_err(io)?;

@@ -92,7 +92,7 @@ pub(crate) struct StoreImportArgs {
     path: PathBuf,
     /// File with the export; `-` reads standard input.
     file: PathBuf,
-    /// What to do with entities that exist in the store.
+    /// Choice for entities that exist in the store.
     #[arg(long, value_enum, default_value_t)]
     existing: Existing,
     /// Print JSON.
@@ -251,7 +251,7 @@ fn check_json(path: &Path, report: &CheckReport) -> Value {
         })
     });
     json!({
-        "path": path,
+        "path": path.display().to_string(),
         "intact": report.is_intact(),
         "kinds": kinds.collect::<Vec<_>>(),
         "damaged": damaged_json(&report.damaged),
@@ -343,12 +343,12 @@ pub(super) fn repair(args: &StoreRepairArgs, output: &mut Output) -> CliResult {
     if args.json {
         let ids = |ids: &[EntityId]| ids.iter().map(id_json).collect::<Vec<_>>();
         return output.json(&json!({
-            "path": args.path,
+            "path": args.path.display().to_string(),
             "dry_run": args.dry_run,
             "needed": report.is_needed,
             "quarantined": ids(&report.quarantined),
             "emptied": ids(&report.emptied),
-            "old_database": report.old_database,
+            "old_database": report.old_database.map(|old| old.display().to_string()),
             "before": check_json(&args.path, &report.before),
         }));
     }
@@ -448,7 +448,7 @@ pub(super) fn import(args: &StoreImportArgs, output: &mut Output) -> CliResult {
     })?;
     if args.json {
         return output.json(&json!({
-            "path": args.path,
+            "path": args.path.display().to_string(),
             "entities": report.entities,
             "rows": report.rows,
             "replaced": report.replaced,
@@ -456,7 +456,7 @@ pub(super) fn import(args: &StoreImportArgs, output: &mut Output) -> CliResult {
         }));
     }
     output.line(format!(
-        "{} entities with {} rows imported; {} of them replaced others, {} more exist and were skipped",
+        "{} entities with {} rows imported; {} of them replaced others, {} more were skipped",
         report.entities, report.rows, report.replaced, report.skipped
     ))
 }
@@ -476,8 +476,8 @@ pub(super) fn backup(args: &StoreBackupArgs, output: &mut Output) -> CliResult {
     let report = report.map_err(failure)?;
     if args.json {
         return output.json(&json!({
-            "path": args.path,
-            "target": args.target,
+            "path": args.path.display().to_string(),
+            "target": args.target.display().to_string(),
             "entities": report.entities,
             "rows": report.rows,
             "bytes": report.bytes,

@@ -6,9 +6,9 @@
 //!            length of stored value 4 | key | value |
 //! ```
 //!
-//! The database ends its replay at the first byte that it does not understand, and removes the rest
-//! of the file, whatever it contains. That is right for a write that a crash has interrupted, and a
-//! silent loss if a byte in the middle was damaged. So the journals are read before they are opened.
+//! The database ends its replay at the first byte that it does not understand, and removes the
+//! rest of the file. That is right for a write that a crash has interrupted, and a silent loss if a
+//! byte in the middle was damaged. So the journals are read before the database opens them.
 
 use std::fmt;
 use std::fs::File;
@@ -204,5 +204,93 @@ fn read_rest(mut file: &File, valid: u64) -> io::Result<(u64, bool)> {
         let filled = kept + read;
         kept = filled.min(LENGTH - 1);
         buffer.copy_within(filled - kept..filled, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::disk::{Durability, Rows};
+
+    /// Makes a database of three groups, and returns its journal.
+    fn journal() -> Vec<u8> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let rows = Rows::open(folder.path()).expect("it opens");
+        for number in 1..=3 {
+            let group = rows.begin();
+            group
+                .commit(number, Durability::Process)
+                .expect("it is written");
+        }
+        std::fs::read(folder.path().join("0.jnl")).expect("a journal")
+    }
+
+    /// Scans a database with these journals.
+    fn scans(journals: &[&[u8]]) -> Vec<JournalScan> {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (number, bytes) in journals.iter().enumerate() {
+            let path = folder.path().join(format!("{number}.jnl"));
+            std::fs::write(path, bytes).expect("it is written");
+        }
+        scan_journals(folder.path()).expect("it is readable")
+    }
+
+    #[test]
+    fn interrupted_write_is_told_from_damage_at_every_byte() {
+        let bytes = journal();
+        let [whole] = &scans(&[&bytes])[..] else {
+            panic!("one journal");
+        };
+        assert_eq!((whole.valid, whole.group), (whole.written, Some(3)));
+        assert!(!whole.is_damaged);
+        let written = usize::try_from(whole.written).expect("small");
+        let mut groups = Vec::new();
+        for end in 0..written {
+            // Cut off, or never written behind the end.
+            let mut zeroed = bytes[..end].to_vec();
+            zeroed.resize(written, 0);
+            for interrupted in [&bytes[..end], &zeroed] {
+                let scan = scans(&[interrupted]).remove(0);
+                assert!(!scan.is_damaged, "cut at {end}");
+                groups.push(scan.group);
+            }
+            let mut flipped = bytes[..written].to_vec();
+            flipped[end] ^= 1;
+            let scan = scans(&[&flipped]).remove(0);
+            // The last end itself may be damaged, which looks like an interrupted write.
+            assert!(
+                scan.is_damaged || end >= written - 13,
+                "bit flipped at {end}"
+            );
+            assert!(scan.valid <= end as u64);
+        }
+        groups.dedup();
+        assert_eq!(groups, [None, Some(1), Some(2)]);
+    }
+
+    #[test]
+    fn end_of_a_batch_is_found_across_the_pieces_that_are_read() {
+        let bytes = journal();
+        let end = bytes.iter().rposition(|byte| *byte != 0).expect("a batch") + 1;
+        for gap in (1 << 16) - 20..(1 << 16) + 20 {
+            let mut damaged = vec![7; gap];
+            damaged.extend(&bytes[end - 13..end]);
+            assert!(scans(&[&damaged])[0].is_damaged, "{gap} bytes in front");
+        }
+    }
+
+    #[test]
+    fn damage_is_a_loss_in_a_sealed_journal_or_before_the_mark() {
+        let good = journal();
+        let mut bad = good.clone();
+        let end = bad.iter().rposition(|byte| *byte != 0).expect("a batch");
+        // In the last of the three groups.
+        bad[end - 20] ^= 1;
+        let count = |journals: &[&[u8]], marked| lossy(&scans(journals), marked).count();
+        assert_eq!(count(&[&good], 3), 0);
+        assert_eq!(count(&[&bad], 2), 0, "it was not acknowledged");
+        assert_eq!(count(&[&bad], 3), 1);
+        assert_eq!(count(&[&bad, &good], 3), 1, "it was synced");
+        assert_eq!(count(&[&good, &bad], 2), 0);
     }
 }

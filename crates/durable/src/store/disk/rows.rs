@@ -316,8 +316,8 @@ pub(super) const GROUP_KEY: &[u8] = &[0, 0];
 pub(super) const HEAD: u8 = 0;
 /// A number that is beyond those of all tables.
 pub(super) const BEYOND_TABLES: u8 = 0xff;
-/// What follows the fence in the head of an entity whose rows are in the quarantine. Without such a
-/// head, the entity would start empty.
+/// The bytes behind the fence in the head of an entity whose rows are in the quarantine. Without
+/// such a head, the entity would start empty.
 pub(super) const QUARANTINED: &[u8] = b"Q";
 
 pub(super) fn entity_prefix(entity: &EntityId) -> Vec<u8> {

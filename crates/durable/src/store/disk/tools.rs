@@ -126,36 +126,28 @@ pub struct RowInfo {
 
 impl RowInfo {
     fn new(table: u8, key: &[u8], sequence: Sequence, value: &[u8]) -> Self {
-        let known = Table::from_number(table);
+        let mut shown = SHOWN_TABLES.into_iter();
+        let shown = shown.find(|(known, ..)| *known as u8 == table);
+        let encoded = shown.and_then(|(.., front)| value.get(front..));
         Self {
             table,
-            table_name: known.map(table_name),
+            table_name: shown.map(|(_, name, _)| name),
             key: key.to_vec(),
             sequence,
             value: value.to_vec(),
-            decoded: known.and_then(|table| decode_value(table, value)),
+            decoded: encoded.and_then(|encoded| rmp_serde::from_slice(encoded).ok()),
         }
     }
 }
 
-fn table_name(table: Table) -> &'static str {
-    match table {
-        Table::State => "state",
-        Table::Answers => "answers",
-        Table::Reminders => "reminders",
-    }
-}
-
-/// Decodes a value of a table whose encoding this version knows.
-fn decode_value(table: Table, value: &[u8]) -> Option<serde_json::Value> {
-    // The state has its encoding in front of it, an answer its number and time, a reminder its time.
-    let front = match table {
-        Table::State => 1,
-        Table::Answers => 16,
-        Table::Reminders => 8,
-    };
-    rmp_serde::from_slice(value.get(front..)?).ok()
-}
+/// The tables whose values are shown: their names, and the length of the part of a value in front
+/// of the encoded one. The state has its encoding there, an answer its number and time, a reminder
+/// its time. Other tables are shown by their numbers.
+const SHOWN_TABLES: [(Table, &str, usize); 3] = [
+    (Table::State, "state", 1),
+    (Table::Answers, "answers", 16),
+    (Table::Reminders, "reminders", 8),
+];
 
 /// The reason why a tool has not done its work.
 #[derive(Debug, thiserror::Error)]
@@ -165,7 +157,10 @@ pub enum ToolError {
     #[error(transparent)]
     Open(#[from] OpenError),
     /// The folder has no store of durable actors.
-    #[error("{}: not a store of durable actors: it has no `db` folder; check the path", path.display())]
+    #[error(
+        "{}: not a store of durable actors: it has no `db` folder; check the path",
+        path.display()
+    )]
     NotAStore {
         /// The path of the folder.
         path: PathBuf,
@@ -212,7 +207,7 @@ pub enum ToolError {
     #[error("backup not made: {0}")]
     Store(#[from] crate::store::StoreError),
     /// The store ran out of space, and the backup was given up so that it can be opened again.
-    #[error("backup given up because the disk of the store is full; free some space and repeat it")]
+    #[error("backup given up: the disk of the store is full; free some space and repeat it")]
     Cancelled,
     /// The output cannot be written.
     #[error("output: {0}")]
@@ -227,8 +222,8 @@ pub enum ToolError {
     },
     /// Entities of an import exist in the store. Nothing was imported.
     #[error(
-        "{count} entities exist in the store, such as {first}; nothing was imported; choose to skip \
-         or to replace them, or import into an empty folder"
+        "{count} entities exist in the store, such as {first}; nothing was imported; choose to \
+         skip or to replace them, or import into an empty folder"
     )]
     Conflict {
         /// The number of entities that exist.
@@ -236,8 +231,8 @@ pub enum ToolError {
         /// One of them.
         first: EntityId,
     },
-    /// The disk failed while entities were added to a store. Each of them is there as a whole or not
-    /// at all.
+    /// The disk failed while entities were added to a store. Each of them is there as a whole or
+    /// not at all.
     #[error(
         "{source}; {imported} entities were imported, the last of them {}; repeat the import and \
          skip or replace those that exist",
@@ -328,7 +323,7 @@ fn parent(path: &Path) -> &Path {
 fn is_vacant(path: &Path) -> bool {
     match std::fs::read_dir(path) {
         Ok(mut entries) => entries.next().is_none(),
-        // What else is wrong with the path shows when something is created there.
+        // Other errors of the path show when something is created there.
         Err(_) => path.symlink_metadata().is_err(),
     }
 }

@@ -152,6 +152,7 @@ impl Writer {
                 break;
             }
         }
+        self.progress.begin();
         // Nothing is queued any more; callers that still wait for room learn that it is closed.
         queue.close();
         while let Ok(job) = queue.try_recv() {
@@ -164,6 +165,7 @@ impl Writer {
             tracing::error!(path = %self.path.display(), %error, "store not synced at its end");
         }
         let _ = self.mark.sync();
+        self.progress.end();
     }
 
     /// Commits the writes among some operations as one group, then serves the reads.

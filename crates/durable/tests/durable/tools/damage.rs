@@ -244,7 +244,7 @@ async fn flipped_bits_are_reported_wherever_they_are() {
     let [store, tables] = ["store", "tables"].map(|name| folder.path().join(name));
     let open_store = open(&store);
     fill(&open_store, 2).await;
-    // What is backed up is in tables, and what is written later in the journal.
+    // A backup has its rows in tables, and later ones in the journal.
     open_store.backup(&tables).await.expect("it is copied");
     drop(open_store);
     let open_tables = open(&tables);

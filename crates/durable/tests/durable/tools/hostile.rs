@@ -128,9 +128,8 @@ fn lines_and_values_over_the_limit_are_refused_without_reading_them_whole() {
     assert_eq!(line, 2);
     assert!(detail.contains("line is longer than"), "{detail}");
     let value = "v".repeat((16 << 20) + 1);
-    let text = format!(
-        "{FIRST}\n{ENTITY}\n{{\"row\":{{\"table\":1,\"key\":\"\",\"sequence\":1,\"value\":\"{value}\"}}}}"
-    );
+    let row = format!(r#"{{"row":{{"table":1,"key":"","sequence":1,"value":"{value}"}}}}"#);
+    let text = [FIRST, ENTITY, &row].join("\n");
     let (line, detail) = refusal(&mut Cursor::new(text)).expect("it is refused");
     assert_eq!(line, 3);
     assert!(

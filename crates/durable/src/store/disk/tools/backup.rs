@@ -58,17 +58,17 @@ impl Drop for CancelOnDrop {
 impl FjallStore {
     /// Copies the store into a new folder, while it is being used.
     ///
-    /// The copy is that of one moment, across all entities: it has every write that was acknowledged
-    /// before this method was called, and of later ones those up to that moment. It is a store:
-    /// restore it by opening the folder, or a copy of it.
+    /// The copy is that of one moment, across all entities: it has every write that was
+    /// acknowledged before this method was called, and of later ones those up to that moment. It is
+    /// a store: restore it by opening the folder, or a copy of it.
     ///
     /// A thread of its own reads and writes row by row. It writes into a folder beside the target,
     /// which gets its name when everything is synced; a backup that fails, or whose future is
     /// dropped, leaves nothing behind. The files of the store stay open until the thread ends.
     ///
     /// # Errors
-    /// Fails if the target exists and is not an empty folder, if the store has failed, or if reading
-    /// or writing fails.
+    /// Fails if the target exists and is not an empty folder, if the store has failed, or if
+    /// reading or writing fails.
     pub async fn backup(&self, target: impl AsRef<Path>) -> Result<BackupReport, ToolError> {
         let source = self.submit(|done| Job::Snapshot { done }).await?;
         let _cancel = CancelOnDrop(Arc::clone(&source.cancelled));

@@ -63,7 +63,7 @@ pub struct KindCount {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DamagedEntity {
-    /// What can be read of it.
+    /// The part that can be read.
     pub info: EntityInfo,
     /// A description of the damage.
     pub detail: String,

@@ -69,7 +69,7 @@ impl StoppedStore {
                         (_, None) => {}
                     },
                     Event::Other(StoredKey::Index, key, value) => {
-                        // What is damaged in a list is made again from the entities, or not at all.
+                        // A damaged list is made again from the entities, or not at all.
                         if decode(key, value).is_some() {
                             write_line(output, &ExportLine::Index(raw_line(key, value)))?;
                         }

@@ -21,7 +21,7 @@ use crate::store::disk::rows::{
 use crate::store::disk::{DatabaseError, catch_database_panic, open_rows};
 use crate::store::{Batch, EntityId, Fence, Sequence};
 
-/// What an import does with entities that exist in the store.
+/// The choice for entities of an import that exist in the store.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ExistingEntities {
     /// The import is refused if there is one.

@@ -54,7 +54,7 @@ pub(super) struct EntityLine {
     pub(super) wake_ms: Option<u64>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) quarantined: bool,
-    /// What a later version has written behind the fields above.
+    /// The rest of a head that a later version has written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) extra: Option<Bytes>,
 }

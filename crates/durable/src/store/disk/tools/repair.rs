@@ -17,7 +17,7 @@ use crate::store::disk::rows::{
 };
 use crate::store::disk::{DatabaseError, catch_database_panic};
 
-/// What becomes of a damaged entity. Its rows are set aside in either case.
+/// The choice for a damaged entity, whose rows are set aside in either case.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum DamagedEntities {
     /// It is refused with [`StoreError::Quarantined`](crate::store::StoreError::Quarantined) until
@@ -37,7 +37,7 @@ pub enum DamagedEntities {
 pub struct RepairOptions {
     /// `true` to change nothing, and only report what would be done.
     pub dry_run: bool,
-    /// What becomes of damaged entities.
+    /// The choice for damaged entities.
     pub damaged: DamagedEntities,
 }
 

@@ -96,7 +96,7 @@ pub(super) struct StoredHead {
     pub(super) sequence: Sequence,
     pub(super) fence: Fence,
     pub(super) wake: Option<Duration>,
-    /// What follows in a head that a later version has written.
+    /// The rest of a head that a later version has written.
     pub(super) extra: Vec<u8>,
     pub(super) is_quarantined: bool,
 }
@@ -335,7 +335,7 @@ fn describe_key(key: &[u8]) -> Option<String> {
     }
 }
 
-/// What [`walk`] finds, in the order of the store.
+/// A finding of [`walk`], in the order of the store.
 pub(super) enum Event<'a> {
     /// An entity, with its head unless that is damaged or missing.
     Entity(&'a EntityInfo, Option<&'a StoredHead>),

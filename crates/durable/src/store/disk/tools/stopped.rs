@@ -173,7 +173,7 @@ impl StoppedStore {
         let front = if is_quarantined { QUARANTINE.len() } else { 0 };
         let snapshot = self.view.snapshot();
         let mut iter = snapshot.prefix(self.view.rows.table(), &prefix);
-        // What is behind an error cannot be read.
+        // Rows behind an error cannot be read.
         while let Ok(Some((key, value))) =
             catch_database_panic(|| iter.next().map(fjall::Guard::into_inner).transpose())
         {
