@@ -5,6 +5,7 @@ mod completions;
 mod component;
 mod demo;
 pub(crate) mod duration;
+mod entity;
 mod init;
 mod man;
 mod mcp;
@@ -90,9 +91,12 @@ enum Command {
     /// Create, build, sign, run and deploy WebAssembly components.
     #[command(subcommand)]
     Component(component::ComponentCommand),
-    /// Verify or export the session store of a stopped node.
+    /// Check, repair, export, import and back up stores of sessions and of durable actors.
     #[command(subcommand)]
     Store(store::StoreCommand),
+    /// List and show the entities of a store of durable actors.
+    #[command(subcommand)]
+    Entity(entity::EntityCommand),
     /// Generate a shell completion script.
     Completions(completions::CompletionsArgs),
     /// Generate manual pages.
@@ -122,6 +126,7 @@ impl Cli {
             Command::Pfcp(command) => pfcp::run(command, output),
             Command::Component(command) => component::run(&command, output),
             Command::Store(command) => store::run(&command, output),
+            Command::Entity(command) => entity::run(&command, output),
             Command::Completions(args) => completions::run(&args, output),
             Command::Man(args) => man::run(&args, output),
         }

@@ -88,6 +88,8 @@
 //! - **Damage is reported**: a damaged entity does not start, and says at which sequence; the
 //!   others do. So it is with an event of an unknown version. A store that has lost acknowledged
 //!   writes does not open, unless that is accepted.
+//!   The [tools](store::tools) check and repair a store, and make backups of one in use.
+//! - **A write that does not end** is an error for its callers, and an event in the log.
 //! - **A full disk** refuses writes until there is room. **A failed sync** ends the service of the
 //!   store; it is never repeated.
 //!

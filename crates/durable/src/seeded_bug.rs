@@ -35,4 +35,12 @@ strowger_seeded_bug::bugs! {
     DeliveryAcknowledgedEarly,
     /// A delivery that is not acknowledged is not repeated by the same activation.
     FailedDeliveryNotRepeated,
+    /// The database opens damaged journals, and removes what is behind the damage.
+    DamagedJournalOpened,
+    /// A write that does not end is not reported.
+    StallNotReported,
+    /// A backup reads the latest state of each row.
+    BackupNotOfOneMoment,
+    /// An entity whose rows are in the quarantine starts empty.
+    QuarantineForgotten,
 }

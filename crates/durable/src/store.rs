@@ -20,7 +20,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-pub use self::disk::{Durability, FjallOptions, FjallStore, OpenError};
+pub use self::disk::{Durability, FjallOptions, FjallStore, OpenError, tools};
 pub use self::memory::{MemoryStore, StoreEvent};
 use crate::seeded_bug::{Bug, seeded};
 
@@ -411,7 +411,10 @@ pub enum StoreError {
         limit: usize,
     },
     /// The rows of an entity are not those that were written. Other entities are not affected.
-    #[error("{entity}: damaged at sequence {sequence}: {detail}; restore the store from a backup")]
+    #[error(
+        "{entity}: damaged at sequence {sequence}: {detail}; stop the process and run `strowger \
+         store repair`, or restore the store from a backup"
+    )]
     Damaged {
         /// The entity that is damaged.
         entity: EntityId,
@@ -419,6 +422,27 @@ pub enum StoreError {
         sequence: Sequence,
         /// A description of the damage.
         detail: Arc<str>,
+    },
+    /// The entity was damaged, and a repair has set its rows aside. Other entities are not
+    /// affected.
+    #[error(
+        "{entity}: quarantined after damage at sequence {sequence}; import it from a backup, or \
+         let it start empty with `strowger store repair --start-empty`"
+    )]
+    Quarantined {
+        /// The entity that is quarantined.
+        entity: EntityId,
+        /// The last sequence that was found.
+        sequence: Sequence,
+    },
+    /// A write has not ended within [`FjallOptions::write_deadline`], and may take effect later.
+    #[error(
+        "store does not respond: a write takes longer than {waited:?}; check the disk for errors \
+         and for space, then start the process again"
+    )]
+    Stalled {
+        /// The time for which the write had been under way.
+        waited: Duration,
     },
     /// The disk is full. The store accepts writes again when there is room.
     #[error("disk is full: {detail}; free some space, then repeat the operation")]
@@ -448,6 +472,8 @@ pub enum StoreFault {
     SyncFailed,
     /// The rows of the next append are damaged after they were written.
     Damage,
+    /// The next append takes this long to be written, in a store on disk.
+    Stall(Duration),
 }
 
 /// The numbers of an entity, and the checks that every store makes with them.

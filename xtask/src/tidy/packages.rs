@@ -26,8 +26,8 @@ const PERMITTED_IMPORTS: &[(&str, &str)] = &[
     ("strowger-tools", "strowger"),
     (
         "strowger-cli",
-        "strowger strowger-pfcp strowger-pfcp-cli strowger-pfcp-node strowger-gateway \
-         strowger-tools strowger-wasm",
+        "strowger strowger-durable strowger-pfcp strowger-pfcp-cli strowger-pfcp-node \
+         strowger-gateway strowger-tools strowger-wasm",
     ),
     (
         "strowger-examples",

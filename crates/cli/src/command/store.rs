@@ -1,4 +1,7 @@
-//! `strowger store`: verification and export of a store that no node uses.
+//! `strowger store`: stores that no process uses. A folder is either the session store of a node,
+//! or a store of durable actors.
+
+pub(crate) mod durable;
 
 use std::path::{Path, PathBuf};
 
@@ -25,17 +28,32 @@ const EXPORT: &str = "\
 Examples:
   strowger store export /var/lib/strowger/n4 > sessions.jsonl
   strowger store export /var/lib/strowger/n4 | grep '\"seid\":42,'
+  strowger store export /var/lib/bank > bank.jsonl
 
-Prints all associations, then all applications with packet flow descriptions, then all sessions with
-their rules in hex and decoded. Damaged records are skipped; `strowger store verify` reports them.
-Stop the node first.";
+Of a session store: prints all associations, then all applications with packet flow descriptions,
+then all sessions with their rules in hex and decoded. Damaged records are skipped; `strowger store
+verify` reports them. Stop the node first.
+
+Of a store of durable actors: prints the version of the format, then each entity and its rows, for
+`strowger store import`. Damaged entities are left out and named on standard error.
+
+Exit codes:
+  1  damaged entities were left out";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum StoreCommand {
-    /// Verify that all acknowledged data is stored and undamaged.
+    /// Verify a session store: is all acknowledged data stored and undamaged?
     Verify(StoreVerifyArgs),
-    /// Export associations and sessions as JSON, one object per line.
+    /// Export a store as JSON, one object per line.
     Export(StoreExportArgs),
+    /// Check a store of durable actors for damage and loss.
+    Check(durable::StoreCheckArgs),
+    /// Repair a store of durable actors: quarantine what is damaged, keep the rest.
+    Repair(durable::StoreRepairArgs),
+    /// Import an export into a store of durable actors.
+    Import(durable::StoreImportArgs),
+    /// Copy a store of durable actors.
+    Backup(durable::StoreBackupArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -58,7 +76,14 @@ pub(crate) struct StoreExportArgs {
 pub(crate) fn run(command: &StoreCommand, output: &mut Output) -> CliResult {
     match command {
         StoreCommand::Verify(args) => verify(args, output),
+        StoreCommand::Export(args) if durable::is_store(&args.path) => {
+            durable::export(&args.path, output)
+        }
         StoreCommand::Export(args) => export(args, output),
+        StoreCommand::Check(args) => durable::check(args, output),
+        StoreCommand::Repair(args) => durable::repair(args, output),
+        StoreCommand::Import(args) => durable::import(args, output),
+        StoreCommand::Backup(args) => durable::backup(args, output),
     }
 }
 
@@ -77,6 +102,10 @@ fn read(path: &Path) -> CliResult<StoreImage> {
 }
 
 fn verify(args: &StoreVerifyArgs, output: &mut Output) -> CliResult {
+    if durable::is_store(&args.path) {
+        let text = format!("{}: is a store of durable actors", args.path.display());
+        return Err(Failure::input(text).hint("use `strowger store check`"));
+    }
     let image = read(&args.path)?;
     let lost = image.loss.as_ref().map(ToString::to_string);
     if args.json {

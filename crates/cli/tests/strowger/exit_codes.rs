@@ -18,7 +18,7 @@ use crate::running::Running;
 type Claim = (String, i32);
 
 /// Codes that tests in other files produce, because they need a setup of their own.
-const TESTED_ELSEWHERE: [(&str, i32, &str, &str); 8] = [
+const TESTED_ELSEWHERE: [(&str, i32, &str, &str); 13] = [
     ("run", 1, "kill.rs", "process_exits_when_its_node_is_killed"),
     (
         "run",
@@ -55,6 +55,36 @@ const TESTED_ELSEWHERE: [(&str, i32, &str, &str); 8] = [
         1,
         "store.rs",
         "store_is_verified_and_exported_without_a_change",
+    ),
+    (
+        "store check",
+        1,
+        "durable.rs",
+        "damaged_store_is_checked_repaired_and_restored",
+    ),
+    (
+        "store export",
+        1,
+        "durable.rs",
+        "damaged_store_is_checked_repaired_and_restored",
+    ),
+    (
+        "store import",
+        1,
+        "durable.rs",
+        "damaged_store_is_checked_repaired_and_restored",
+    ),
+    (
+        "store import",
+        2,
+        "durable.rs",
+        "unusable_input_and_stores_are_refused_with_a_remedy",
+    ),
+    (
+        "entity show",
+        1,
+        "durable.rs",
+        "entities_are_listed_and_shown",
     ),
     ("pfcp load", 3, "demo.rs", "load_without_a_node_is_reported"),
 ];

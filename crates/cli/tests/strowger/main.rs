@@ -17,6 +17,7 @@ mod demo;
 mod demo_process;
 mod dictionary;
 mod diff;
+mod durable;
 mod encode;
 mod exit_codes;
 mod files;

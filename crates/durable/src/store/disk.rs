@@ -8,26 +8,34 @@
 //! Callers queue operations and await their results; only the thread touches the disk. The writes
 //! that wait when a group is finished are the next group, so there is no timer.
 
+mod journal;
 mod mark;
 mod rows;
+pub mod tools;
+mod watchdog;
 mod writer;
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
 use self::mark::MarkFile;
 use self::rows::Rows;
+use self::watchdog::Watchdog;
 use self::writer::{Job, Writer};
 use super::{
     Batch, EntityId, EntityRows, Fence, RowSelection, Sequence, Store, StoreError, StoreFault,
     StoreFuture, Wake,
 };
+use crate::seeded_bug::{Bug, seeded};
 
 /// The failures that an acknowledged write survives.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -52,6 +60,9 @@ pub struct FjallOptions {
     pub group: usize,
     /// `true` to open a store that has lost acknowledged writes, without them.
     pub accept_loss: bool,
+    /// The time after which a write that has not ended is reported: in the log, and to all callers
+    /// as [`StoreError::Stalled`].
+    pub write_deadline: Duration,
 }
 
 impl Default for FjallOptions {
@@ -61,6 +72,7 @@ impl Default for FjallOptions {
             queue: 4096,
             group: 64,
             accept_loss: false,
+            write_deadline: Duration::from_secs(30),
         }
     }
 }
@@ -69,11 +81,15 @@ impl Default for FjallOptions {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// Another process has the store open.
-    #[error("{}: store is open in another process; stop that process", path.display())]
+    /// Another process, or another part of this one, has the store open.
+    #[error(
+        "{}: store is open in {}; stop that process", path.display(), describe_holder(*holder)
+    )]
     Locked {
         /// The path of the store.
         path: PathBuf,
+        /// The process that has it open, if the operating system says so.
+        holder: Option<u32>,
     },
     /// The operating system refused an operation.
     #[error("{}: {source}", path.display())]
@@ -98,8 +114,8 @@ pub enum OpenError {
     },
     /// Acknowledged writes are missing.
     #[error(
-        "{}: the last {groups} committed groups are missing; restore a backup, or set \
-         `accept_loss` to continue without them",
+        "{}: the last {groups} committed groups are missing; restore a backup, or continue without \
+         them by `strowger store repair` or by setting `accept_loss`",
         path.display()
     )]
     Lost {
@@ -109,7 +125,10 @@ pub enum OpenError {
         groups: u64,
     },
     /// The database cannot be read.
-    #[error("{}: database is damaged: {detail}; restore a backup", path.display())]
+    #[error(
+        "{}: database is damaged: {detail}; run `strowger store repair`, or restore a backup",
+        path.display()
+    )]
     Damaged {
         /// The path of the store.
         path: PathBuf,
@@ -127,6 +146,7 @@ pub struct FjallStore(Arc<StoreThread>);
 struct StoreThread {
     path: PathBuf,
     jobs: mpsc::Sender<Job>,
+    watchdog: Watchdog,
     /// Set when the store is dropped. The end of all senders would not do: an operation that waits
     /// for room in the queue has one, and may belong to a task that is not polled meanwhile.
     is_closing: Arc<AtomicBool>,
@@ -147,26 +167,10 @@ impl FjallStore {
             source,
         };
         std::fs::create_dir_all(path).map_err(io)?;
-        let rows = Rows::open(&path.join("db")).map_err(|error| error.of_store(path))?;
-        let (mark_file, mark) = MarkFile::open(&path.join("mark")).map_err(io)?;
-        if let Some(found) = mark.unknown_format {
-            let known = MarkFile::FORMAT;
-            let path = path.to_owned();
-            return Err(OpenError::UnknownFormat { path, found, known });
-        }
-        // The database silently drops everything behind a damaged byte of its journal.
-        let committed = rows
-            .committed_group()
-            .map_err(|error| error.of_store(path))?;
-        let groups = mark.group.saturating_sub(committed);
-        if groups > 0 {
-            tracing::error!(path = %path.display(), groups, "committed groups are missing");
-            if !options.accept_loss {
-                let path = path.to_owned();
-                return Err(OpenError::Lost { path, groups });
-            }
-        }
-        let writer = Writer::new(path, rows, mark_file, [committed, mark.group], options);
+        let (rows, mark_file, groups) = open_rows(path, options.accept_loss)?;
+        let watchdog = Watchdog::start(path.to_owned(), options.write_deadline).map_err(io)?;
+        let progress = Arc::clone(watchdog.progress());
+        let writer = Writer::new(path, rows, mark_file, groups, (options, progress));
         let (jobs, queue) = mpsc::channel(options.queue.max(1));
         let is_closing = Arc::new(AtomicBool::new(false));
         let thread = std::thread::Builder::new()
@@ -179,6 +183,7 @@ impl FjallStore {
         Ok(Self(Arc::new(StoreThread {
             path: path.to_owned(),
             jobs,
+            watchdog,
             is_closing,
             thread: Some(thread),
         })))
@@ -201,11 +206,31 @@ impl FjallStore {
         make: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Job + Send + 'static,
     ) -> StoreFuture<T> {
         let jobs = self.0.jobs.clone();
+        let mut stalls = self.0.watchdog.progress().stalls();
         Box::pin(async move {
-            let (done, result) = oneshot::channel();
-            let queued = jobs.send(make(done)).await;
-            queued.map_err(|_| StoreError::Closed)?;
-            result.await.unwrap_or(Err(StoreError::Closed))
+            let mut operation = pin!(async move {
+                let (done, result) = oneshot::channel();
+                let queued = jobs.send(make(done)).await;
+                queued.map_err(|_| StoreError::Closed)?;
+                result.await.unwrap_or(Err(StoreError::Closed))
+            });
+            let mut stall = pin!(async move {
+                let stalled = stalls.wait_for(Option::is_some).await;
+                let waited = stalled.ok().and_then(|waited| *waited);
+                match waited {
+                    Some(waited) => waited,
+                    // The store is being dropped, which the operation notices.
+                    None => std::future::pending().await,
+                }
+            });
+            std::future::poll_fn(|cx| match operation.as_mut().poll(cx) {
+                Poll::Pending => {
+                    let stalled = stall.as_mut().poll(cx);
+                    stalled.map(|waited| Err(StoreError::Stalled { waited }))
+                }
+                ready @ Poll::Ready(_) => ready,
+            })
+            .await
         })
     }
 }
@@ -283,6 +308,44 @@ impl fmt::Debug for FjallStore {
     }
 }
 
+/// Opens the database and the mark of a store. Returns them with the numbers of the last group of
+/// each.
+fn open_rows(path: &Path, accept_loss: bool) -> Result<(Rows, MarkFile, [u64; 2]), OpenError> {
+    let io = |source| OpenError::Io {
+        path: path.to_owned(),
+        source,
+    };
+    let (mark_file, mark) = MarkFile::open(&path.join("mark")).map_err(io)?;
+    if let Some(found) = mark.unknown_format {
+        let known = MarkFile::FORMAT;
+        let path = path.to_owned();
+        return Err(OpenError::UnknownFormat { path, found, known });
+    }
+    // The database silently drops everything behind a damaged byte of a journal, and removes it
+    // from the file; so it must not open such a store by itself.
+    let database = path.join("db");
+    if !accept_loss && !seeded(Bug::DamagedJournalOpened) {
+        let scans = journal::scan_journals(&database).map_err(io)?;
+        if let Some(scan) = journal::lossy(&scans, mark.group).next() {
+            let (path, detail) = (path.to_owned(), scan.to_string());
+            return Err(OpenError::Damaged { path, detail });
+        }
+    }
+    let rows = Rows::open(&database).map_err(|error| error.of_store(path))?;
+    let committed = rows
+        .committed_group()
+        .map_err(|error| error.of_store(path))?;
+    let groups = mark.group.saturating_sub(committed);
+    if groups > 0 {
+        tracing::error!(path = %path.display(), groups, "committed groups are missing");
+        if !accept_loss {
+            let path = path.to_owned();
+            return Err(OpenError::Lost { path, groups });
+        }
+    }
+    Ok((rows, mark_file, [committed, mark.group]))
+}
+
 /// Runs a call into the database. Damaged data may cause a panic there.
 fn catch_database_panic<T>(call: impl FnOnce() -> fjall::Result<T>) -> Result<T, DatabaseError> {
     match catch_unwind(AssertUnwindSafe(call)) {
@@ -325,7 +388,10 @@ impl DatabaseError {
         };
         let path = path.to_owned();
         match self {
-            Self::Fjall(fjall::Error::Locked) => OpenError::Locked { path },
+            Self::Fjall(fjall::Error::Locked) => OpenError::Locked {
+                holder: tools::lock_holder(&path),
+                path,
+            },
             Self::Fjall(
                 fjall::Error::Io(source) | fjall::Error::Storage(fjall::LsmError::Io(source)),
             ) if matches!(
@@ -347,6 +413,13 @@ impl DatabaseError {
             },
         }
     }
+}
+
+fn describe_holder(holder: Option<u32>) -> String {
+    holder.map_or_else(
+        || "another process".to_owned(),
+        |holder| format!("process {holder}"),
+    )
 }
 
 /// Returns the error of the operating system that caused an error of the database.

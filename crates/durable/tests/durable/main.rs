@@ -13,3 +13,4 @@ mod outbox;
 mod reminder;
 mod simulation;
 mod store;
+mod tools;

@@ -37,23 +37,7 @@ impl MarkFile {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         let file = options.open(path)?;
-        let mut found = FoundMark::default();
-        let mut next = 0;
-        for at in [0, SECTOR] {
-            let mut slot = [0; LENGTH];
-            match file.read_exact_at(&mut slot, at) {
-                Err(error) if error.kind() == ErrorKind::UnexpectedEof => continue,
-                read => read?,
-            }
-            match decode(&slot) {
-                Some((Self::FORMAT, group)) if group >= found.group => {
-                    found.group = group;
-                    next = SECTOR - at;
-                }
-                Some((Self::FORMAT, _)) | None => {}
-                Some((format, _)) => found.unknown_format = Some(format),
-            }
-        }
+        let (found, next) = read_slots(&file)?;
         Ok((Self { file, next }, found))
     }
 
@@ -68,6 +52,38 @@ impl MarkFile {
     pub(super) fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
     }
+}
+
+impl FoundMark {
+    /// Reads the file without changing it. A file that does not exist is empty.
+    pub(super) fn read(path: &Path) -> io::Result<Self> {
+        match File::open(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self::default()),
+            file => Ok(read_slots(&file?)?.0),
+        }
+    }
+}
+
+/// Reads both slots. Returns the contents, and the offset of the next write.
+fn read_slots(file: &File) -> io::Result<(FoundMark, u64)> {
+    let mut found = FoundMark::default();
+    let mut next = 0;
+    for at in [0, SECTOR] {
+        let mut slot = [0; LENGTH];
+        match file.read_exact_at(&mut slot, at) {
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => continue,
+            read => read?,
+        }
+        match decode(&slot) {
+            Some((MarkFile::FORMAT, group)) if group >= found.group => {
+                found.group = group;
+                next = SECTOR - at;
+            }
+            Some((MarkFile::FORMAT, _)) | None => {}
+            Some((format, _)) => found.unknown_format = Some(format),
+        }
+    }
+    Ok((found, next))
 }
 
 fn encode(group: u64) -> [u8; LENGTH] {

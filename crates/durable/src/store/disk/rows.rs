@@ -22,12 +22,14 @@ use fjall::{Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistM
 use xxhash_rust::xxh3::Xxh3;
 
 use super::{DatabaseError, Durability, catch_database_panic};
+use crate::seeded_bug::{Bug, seeded};
 use crate::store::{
     EntityHead, EntityId, EntityRows, EventNumber, Fence, Row, RowChange, RowSelection, Sequence,
     StoreError, Table, Wake,
 };
 
 /// The open database.
+#[derive(Clone)]
 pub(super) struct Rows {
     database: Database,
     table: Keyspace,
@@ -58,6 +60,23 @@ impl Rows {
         })
     }
 
+    /// Opens a database that is only read: nothing is written to its tables or compacted.
+    pub(super) fn open_idle(path: &Path) -> Result<Self, DatabaseError> {
+        catch_database_panic(|| {
+            let database = Database::builder(path).worker_threads_unchecked(0).open()?;
+            let table = database.keyspace("rows", KeyspaceCreateOptions::default)?;
+            Ok(Self { database, table })
+        })
+    }
+
+    pub(super) const fn table(&self) -> &Keyspace {
+        &self.table
+    }
+
+    pub(super) const fn database(&self) -> &Database {
+        &self.database
+    }
+
     /// Returns the number of the last group that the database has.
     pub(super) fn committed_group(&self) -> Result<u64, DatabaseError> {
         let value = catch_database_panic(|| self.table.get(GROUP_KEY))?;
@@ -85,6 +104,11 @@ impl Rows {
         let damaged = || damaged(entity, Sequence(0), "the head of the entity");
         let (sequence, payload) = decode(&key, &value).ok_or_else(damaged)?;
         let (fence, rest) = payload.split_first_chunk().ok_or_else(damaged)?;
+        if rest == QUARANTINED && !seeded(Bug::QuarantineForgotten) {
+            let entity = entity.clone();
+            let error = StoreError::Quarantined { entity, sequence };
+            return Err(ReadError::Entity(error));
+        }
         let wake = rest.first_chunk().map(|wake| u64::from_be_bytes(*wake));
         Ok(EntityHead {
             sequence,
@@ -297,13 +321,16 @@ pub(super) enum GroupError {
     Sync(DatabaseError),
 }
 
-const GROUP_KEY: &[u8] = &[0, 0];
+pub(super) const GROUP_KEY: &[u8] = &[0, 0];
 /// The number of the table with the head of an entity.
-const HEAD: u8 = 0;
+pub(super) const HEAD: u8 = 0;
 /// A number that is beyond those of all tables.
-const BEYOND_TABLES: u8 = 0xff;
+pub(super) const BEYOND_TABLES: u8 = 0xff;
+/// The bytes behind the fence in the head of an entity whose rows are in the quarantine. Without
+/// such a head, the entity would start empty.
+pub(super) const QUARANTINED: &[u8] = b"Q";
 
-fn entity_prefix(entity: &EntityId) -> Vec<u8> {
+pub(super) fn entity_prefix(entity: &EntityId) -> Vec<u8> {
     let mut prefix = Vec::with_capacity(5 + entity.kind().len() + entity.key().len());
     push_part(&mut prefix, entity.kind());
     push_part(&mut prefix, entity.key());
@@ -317,7 +344,10 @@ fn push_part(prefix: &mut Vec<u8>, part: &str) {
 }
 
 /// The beginning of the list of wake-up times. No kind is long enough to begin so.
-const WAKES: [u8; 2] = [0xff, 0xff];
+pub(super) const WAKES: [u8; 2] = [0xff, 0xff];
+
+/// The beginning of the keys of the rows in the quarantine.
+pub(super) const QUARANTINE: [u8; 2] = [0xff, 0xfe];
 
 fn wake_prefix(kind: &str) -> Vec<u8> {
     let mut prefix = WAKES.to_vec();
@@ -325,20 +355,20 @@ fn wake_prefix(kind: &str) -> Vec<u8> {
     prefix
 }
 
-fn wake_key(entity: &EntityId, at: Duration) -> Vec<u8> {
+pub(super) fn wake_key(entity: &EntityId, at: Duration) -> Vec<u8> {
     let mut key = wake_prefix(entity.kind());
     key.extend(millis(at));
     key.extend(entity.key().as_bytes());
     key
 }
 
-fn millis(time: Duration) -> [u8; 8] {
+pub(super) fn millis(time: Duration) -> [u8; 8] {
     u64::try_from(time.as_millis())
         .unwrap_or(u64::MAX)
         .to_be_bytes()
 }
 
-fn row_key(entity: &EntityId, table: u8, row: &[u8]) -> Vec<u8> {
+pub(super) fn row_key(entity: &EntityId, table: u8, row: &[u8]) -> Vec<u8> {
     let mut key = entity_prefix(entity);
     key.push(table);
     key.extend(row);
@@ -366,7 +396,7 @@ fn digest(key: &[u8], front: &[u8]) -> u64 {
     digest.digest()
 }
 
-fn encode(key: &[u8], sequence: Sequence, payload: &[u8]) -> Vec<u8> {
+pub(super) fn encode(key: &[u8], sequence: Sequence, payload: &[u8]) -> Vec<u8> {
     let mut value = Vec::with_capacity(16 + payload.len());
     value.extend(sequence.0.to_be_bytes());
     value.extend(payload);
@@ -375,7 +405,7 @@ fn encode(key: &[u8], sequence: Sequence, payload: &[u8]) -> Vec<u8> {
 }
 
 /// Returns the sequence and the payload of a value; `None` if it is damaged.
-fn decode<'a>(key: &[u8], value: &'a [u8]) -> Option<(Sequence, &'a [u8])> {
+pub(super) fn decode<'a>(key: &[u8], value: &'a [u8]) -> Option<(Sequence, &'a [u8])> {
     let (front, found) = value.split_last_chunk::<8>()?;
     let (sequence, payload) = front.split_first_chunk::<8>()?;
     let is_intact = digest(key, front) == u64::from_be_bytes(*found);

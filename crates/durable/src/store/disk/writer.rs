@@ -15,14 +15,16 @@
 use std::collections::{HashMap, VecDeque};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot};
 
 use super::mark::MarkFile;
 use super::rows::{GroupError, ReadError, Rows};
+use super::tools::BackupSource;
+use super::watchdog::WriterProgress;
 use super::{DatabaseError, Durability, FjallOptions};
 use crate::store::{
     Batch, EntityHead, EntityId, EntityRows, Fence, RowSelection, Sequence, StoreError, StoreFault,
@@ -62,6 +64,9 @@ pub(super) enum Job {
         limit: usize,
         done: Done<Vec<Wake>>,
     },
+    Snapshot {
+        done: Done<BackupSource>,
+    },
     Inject(StoreFault),
     /// Wakes the thread, which then sees that the store is closing.
     Close,
@@ -93,6 +98,9 @@ pub(super) struct Writer {
     /// The number of the last group that was acknowledged.
     acknowledged: u64,
     options: FjallOptions,
+    progress: Arc<WriterProgress>,
+    /// Backups that read from the database, each with its flag to give up.
+    backups: Vec<Weak<AtomicBool>>,
     /// Heads of entities as of the last committed group.
     heads: HashMap<EntityId, EntityHead>,
     faults: VecDeque<StoreFault>,
@@ -109,7 +117,7 @@ impl Writer {
         rows: Rows,
         mark: MarkFile,
         [committed, marked]: [u64; 2],
-        options: FjallOptions,
+        (options, progress): (FjallOptions, Arc<WriterProgress>),
     ) -> Self {
         Self {
             path: path.to_owned(),
@@ -118,6 +126,8 @@ impl Writer {
             group: committed.max(marked),
             acknowledged: committed,
             options,
+            progress,
+            backups: Vec::new(),
             heads: HashMap::new(),
             faults: VecDeque::new(),
             failure: None,
@@ -130,7 +140,11 @@ impl Writer {
     pub(super) fn run(mut self, mut queue: mpsc::Receiver<Job>, is_closing: &AtomicBool) {
         let mut jobs = Vec::new();
         while queue.blocking_recv_many(&mut jobs, self.options.group.max(1)) > 0 {
+            self.progress.begin();
             self.serve(std::mem::take(&mut jobs));
+            if self.progress.end() {
+                tracing::warn!(path = %self.path.display(), "store responds again");
+            }
             if self.options.durability == Durability::Disk && self.synced.elapsed() >= MARK_INTERVAL
             {
                 self.synced = Instant::now();
@@ -140,6 +154,7 @@ impl Writer {
                 break;
             }
         }
+        self.progress.begin();
         // Nothing is queued any more; callers that still wait for room learn that it is closed.
         queue.close();
         while let Ok(job) = queue.try_recv() {
@@ -152,6 +167,7 @@ impl Writer {
             tracing::error!(path = %self.path.display(), %error, "store not synced at its end");
         }
         let _ = self.mark.sync();
+        self.progress.end();
     }
 
     /// Commits the writes among some operations as one group, then serves the reads.
@@ -160,9 +176,10 @@ impl Writer {
         let mut reads = Vec::new();
         for job in jobs {
             match job {
-                read @ (Job::Read { .. } | Job::List { .. } | Job::Wakes { .. }) => {
-                    reads.push(read)
-                }
+                read @ (Job::Read { .. }
+                | Job::List { .. }
+                | Job::Wakes { .. }
+                | Job::Snapshot { .. }) => reads.push(read),
                 Job::Inject(fault) => self.faults.push_back(fault),
                 Job::Close => {}
                 write => writes.push(write),
@@ -190,6 +207,7 @@ impl Writer {
                     limit,
                     done,
                 } => _ = done.send(self.wakes(&kind, after.as_ref(), limit)),
+                Job::Snapshot { done } => _ = done.send(self.snapshot()),
                 _ => {}
             }
         }
@@ -226,9 +244,21 @@ impl Writer {
             Err(error) if error.is_disk_full() => {
                 tracing::warn!(%error, "store cannot be opened again");
             }
+            // A backup that has not noticed yet that it is cancelled keeps the database open.
+            Err(DatabaseError::Fjall(fjall::Error::Locked))
+                if self.backups.iter().any(|one| one.strong_count() > 0) => {}
             Err(error) => return Err(self.fail(&error)),
         }
         Ok(())
+    }
+
+    /// Takes a snapshot, which has all groups so far.
+    fn snapshot(&mut self) -> Result<BackupSource, StoreError> {
+        let rows = self.rows()?.clone();
+        let cancelled = Arc::new(AtomicBool::new(false));
+        self.backups.retain(|backup| backup.strong_count() > 0);
+        self.backups.push(Arc::downgrade(&cancelled));
+        Ok(BackupSource::new(rows, cancelled))
     }
 
     fn read(
@@ -271,6 +301,9 @@ impl Writer {
         }
         let has_append = jobs.iter().any(|job| matches!(job, Job::Append { .. }));
         let fault = has_append.then(|| self.faults.pop_front()).flatten();
+        if let Some(StoreFault::Stall(time)) = fault {
+            std::thread::sleep(time);
+        }
         let mut group = rows.begin();
         let mut accepted = Vec::with_capacity(jobs.len());
         for job in jobs {
@@ -319,6 +352,7 @@ impl Writer {
                 Job::Read { .. }
                 | Job::List { .. }
                 | Job::Wakes { .. }
+                | Job::Snapshot { .. }
                 | Job::Inject(_)
                 | Job::Close => {}
             }
@@ -365,6 +399,9 @@ impl Writer {
         match error {
             GroupError::Write(error) if error.is_disk_full() => {
                 tracing::error!(path = %self.path.display(), %error, "disk is full");
+                for backup in self.backups.iter().filter_map(Weak::upgrade) {
+                    backup.store(true, Ordering::Release);
+                }
                 self.rows = None;
                 let detail = error.to_string().into();
                 StoreError::DiskFull { detail }
@@ -391,6 +428,7 @@ impl Job {
             Self::Append { done, .. } => _ = done.send(Err(error.clone())),
             Self::List { done, .. } => _ = done.send(Err(error.clone())),
             Self::Wakes { done, .. } => _ = done.send(Err(error.clone())),
+            Self::Snapshot { done } => _ = done.send(Err(error.clone())),
             Self::Inject(_) | Self::Close => {}
         }
     }

@@ -1,0 +1,296 @@
+//! The journals of the database, as far as their structure tells damage from an unfinished write.
+//!
+//! ```text
+//!  batch   | 1 | number of items 4 | number 8 | items | 3 | xxh3 of the items 8 | "FJL" 3 |
+//!  item    | 2 | kind 1 | compression 1 | table 8 | length of key 2 | length of value 4 |
+//!            length of stored value 4 | key | value |
+//! ```
+//!
+//! The database ends its replay at the first byte that it does not understand, and removes the
+//! rest of the file. That is right for a write that a crash has interrupted, and a silent loss if a
+//! byte in the middle was damaged. So the journals are read before the database opens them.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufReader, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+use xxhash_rust::xxh3::Xxh3;
+
+use super::rows::GROUP_KEY;
+
+/// The end of a batch: its tag, and behind the digest these bytes.
+const END: (u8, [u8; 4]) = (3, *b"FJL\x03");
+
+/// A journal, as it was found.
+#[derive(Debug, Clone)]
+pub(super) struct JournalScan {
+    pub(super) path: PathBuf,
+    /// The length of the whole batches at its beginning.
+    pub(super) valid: u64,
+    /// The length up to the last byte that is not zero. Journals are preallocated.
+    pub(super) written: u64,
+    /// `true` if a batch that was written completely is behind those at the beginning, so that the
+    /// bytes between them are damaged.
+    pub(super) is_damaged: bool,
+    /// The number of the last group among the whole batches.
+    pub(super) group: Option<u64>,
+}
+
+impl fmt::Display for JournalScan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.path.file_name().unwrap_or_default();
+        let (name, at) = (name.display(), self.valid);
+        let behind = self.written.saturating_sub(at);
+        write!(
+            f,
+            "journal {name} is damaged at byte {at}, and {behind} bytes follow"
+        )
+    }
+}
+
+/// Reads the journals of a database, the oldest first. A database that does not exist has none.
+pub(super) fn scan_journals(database: &Path) -> io::Result<Vec<JournalScan>> {
+    let entries = match std::fs::read_dir(database) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let path = entry?.path();
+        let number = path.file_name().and_then(|name| name.to_str());
+        let number = number.and_then(|name| name.strip_suffix(".jnl")?.parse::<u64>().ok());
+        found.extend(number.map(|number| (number, path)));
+    }
+    found.sort();
+    let mut scans = Vec::with_capacity(found.len());
+    for (_, path) in found {
+        match scan(&path) {
+            // A store that is open elsewhere removes journals that it has written to its tables.
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            scan => scans.push(scan?),
+        }
+    }
+    Ok(scans)
+}
+
+/// Returns the journals whose damage is a loss, given the group of the mark.
+///
+/// A journal that is followed by another one was synced, so damage in it is one. In the last one,
+/// what is behind the damage may never have been acknowledged.
+pub(super) fn lossy(scans: &[JournalScan], marked: u64) -> impl Iterator<Item = &JournalScan> {
+    let last_group = scans.iter().rev().find_map(|scan| scan.group);
+    let is_behind = last_group.is_none_or(|last| last < marked);
+    let sealed = scans.len().saturating_sub(1);
+    let numbered = scans.iter().enumerate();
+    let lossy = numbered.filter(move |(at, scan)| scan.is_damaged && (*at < sealed || is_behind));
+    lossy.map(|(_, scan)| scan)
+}
+
+/// Reads one journal.
+fn scan(path: &Path) -> io::Result<JournalScan> {
+    let file = File::open(path)?;
+    let mut reader = CountingReader {
+        input: BufReader::with_capacity(1 << 16, &file),
+        at: 0,
+    };
+    let (mut valid, mut group) = (0, None);
+    // Any error ends the batches: the rest of the file is looked at byte by byte.
+    while let Ok(batch) = read_batch(&mut reader) {
+        valid = reader.at;
+        group = batch.or(group);
+    }
+    let (written, is_damaged) = read_rest(&file, valid)?;
+    Ok(JournalScan {
+        path: path.to_owned(),
+        valid,
+        written,
+        is_damaged,
+        group,
+    })
+}
+
+struct CountingReader<R> {
+    input: R,
+    at: u64,
+}
+
+impl<R: Read> CountingReader<R> {
+    fn take<const N: usize>(&mut self) -> io::Result<[u8; N]> {
+        let mut bytes = [0; N];
+        self.input.read_exact(&mut bytes)?;
+        self.at += N as u64;
+        Ok(bytes)
+    }
+}
+
+/// Reads one batch. Returns the number of its group, if it has one.
+fn read_batch(reader: &mut CountingReader<impl Read>) -> io::Result<Option<u64>> {
+    let [tag] = reader.take()?;
+    if tag != 1 {
+        return Err(ErrorKind::InvalidData.into());
+    }
+    let items = u32::from_le_bytes(reader.take()?);
+    let _number: [u8; 8] = reader.take()?;
+    let mut digest = Xxh3::new();
+    let mut group = None;
+    for _ in 0..items {
+        let head: [u8; 21] = reader.take()?;
+        digest.update(&head);
+        let (tag, compression) = (head[0], head[2]);
+        if tag != 2 || compression != 0 {
+            return Err(ErrorKind::InvalidData.into());
+        }
+        let key_length = u64::from(u16::from_le_bytes([head[11], head[12]]));
+        let value_length = [head[17], head[18], head[19], head[20]];
+        let value_length = u64::from(u32::from_le_bytes(value_length));
+        let length = key_length + value_length;
+        let is_group = key_length == GROUP_KEY.len() as u64 && value_length == 8;
+        let mut content = Vec::new();
+        let mut left = length;
+        let mut chunk = [0; 1 << 13];
+        while left > 0 {
+            let most = usize::try_from(left).map_or(chunk.len(), |left| left.min(chunk.len()));
+            let read = match reader.input.read(&mut chunk[..most]) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                read => read?,
+            };
+            reader.at += read as u64;
+            left -= read as u64;
+            digest.update(&chunk[..read]);
+            if is_group {
+                content.extend(&chunk[..read]);
+            }
+        }
+        let number = content.strip_prefix(GROUP_KEY);
+        let number = number.and_then(|number| number.try_into().ok());
+        group = number.map(u64::from_be_bytes).or(group);
+    }
+    let [tag] = reader.take()?;
+    let found = u64::from_le_bytes(reader.take()?);
+    let magic: [u8; 4] = reader.take()?;
+    if (tag, magic) != END || found != digest.digest() {
+        return Err(ErrorKind::InvalidData.into());
+    }
+    Ok(group)
+}
+
+/// Reads behind the whole batches. Returns the length up to the last byte that is not zero, and
+/// `true` if there is the end of another batch. A write that was interrupted has no end.
+fn read_rest(mut file: &File, valid: u64) -> io::Result<(u64, bool)> {
+    use std::io::{Seek as _, SeekFrom};
+    const LENGTH: usize = 13;
+    file.seek(SeekFrom::Start(valid))?;
+    let mut buffer = vec![0; 1 << 16];
+    let zeros = vec![0; buffer.len()];
+    // The bytes of the previous chunk in which an end may begin.
+    let mut kept = 0;
+    let (mut at, mut written, mut has_end) = (valid, valid, false);
+    loop {
+        let read = file.read(&mut buffer[kept..])?;
+        if read == 0 {
+            return Ok((written, has_end));
+        }
+        let new = &buffer[kept..kept + read];
+        // Most of a preallocated journal is empty.
+        let is_empty = new == &zeros[..read];
+        if !is_empty && let Some(last) = new.iter().rposition(|byte| *byte != 0) {
+            written = at + last as u64 + 1;
+            let all = &buffer[..kept + read];
+            let is_end = |part: &[u8]| part.first() == Some(&END.0) && part.ends_with(&END.1[..]);
+            has_end = has_end || all.windows(LENGTH).any(is_end);
+        }
+        at += read as u64;
+        let filled = kept + read;
+        kept = filled.min(LENGTH - 1);
+        buffer.copy_within(filled - kept..filled, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::disk::{Durability, Rows};
+
+    /// Makes a database of three groups, and returns its journal.
+    fn journal() -> Vec<u8> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let rows = Rows::open(folder.path()).expect("it opens");
+        for number in 1..=3 {
+            let group = rows.begin();
+            group
+                .commit(number, Durability::Process)
+                .expect("it is written");
+        }
+        std::fs::read(folder.path().join("0.jnl")).expect("a journal")
+    }
+
+    /// Scans a database with these journals.
+    fn scans(journals: &[&[u8]]) -> Vec<JournalScan> {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (number, bytes) in journals.iter().enumerate() {
+            let path = folder.path().join(format!("{number}.jnl"));
+            std::fs::write(path, bytes).expect("it is written");
+        }
+        scan_journals(folder.path()).expect("it is readable")
+    }
+
+    #[test]
+    fn interrupted_write_is_told_from_damage_at_every_byte() {
+        let bytes = journal();
+        let [whole] = &scans(&[&bytes])[..] else {
+            panic!("one journal");
+        };
+        assert_eq!((whole.valid, whole.group), (whole.written, Some(3)));
+        assert!(!whole.is_damaged);
+        let written = usize::try_from(whole.written).expect("small");
+        let mut groups = Vec::new();
+        for end in 0..written {
+            // Cut off, or never written behind the end.
+            let mut zeroed = bytes[..end].to_vec();
+            zeroed.resize(written, 0);
+            for interrupted in [&bytes[..end], &zeroed] {
+                let scan = scans(&[interrupted]).remove(0);
+                assert!(!scan.is_damaged, "cut at {end}");
+                groups.push(scan.group);
+            }
+            let mut flipped = bytes[..written].to_vec();
+            flipped[end] ^= 1;
+            let scan = scans(&[&flipped]).remove(0);
+            // The last end itself may be damaged, which looks like an interrupted write.
+            assert!(
+                scan.is_damaged || end >= written - 13,
+                "bit flipped at {end}"
+            );
+            assert!(scan.valid <= end as u64);
+        }
+        groups.dedup();
+        assert_eq!(groups, [None, Some(1), Some(2)]);
+    }
+
+    #[test]
+    fn end_of_a_batch_is_found_across_the_pieces_that_are_read() {
+        let bytes = journal();
+        let end = bytes.iter().rposition(|byte| *byte != 0).expect("a batch") + 1;
+        for gap in (1 << 16) - 20..(1 << 16) + 20 {
+            let mut damaged = vec![7; gap];
+            damaged.extend(&bytes[end - 13..end]);
+            assert!(scans(&[&damaged])[0].is_damaged, "{gap} bytes in front");
+        }
+    }
+
+    #[test]
+    fn damage_is_a_loss_in_a_sealed_journal_or_before_the_mark() {
+        let good = journal();
+        let mut bad = good.clone();
+        let end = bad.iter().rposition(|byte| *byte != 0).expect("a batch");
+        // In the last of the three groups.
+        bad[end - 20] ^= 1;
+        let count = |journals: &[&[u8]], marked| lossy(&scans(journals), marked).count();
+        assert_eq!(count(&[&good], 3), 0);
+        assert_eq!(count(&[&bad], 2), 0, "it was not acknowledged");
+        assert_eq!(count(&[&bad], 3), 1);
+        assert_eq!(count(&[&bad, &good], 3), 1, "it was synced");
+        assert_eq!(count(&[&good, &bad], 2), 0);
+    }
+}
