@@ -49,6 +49,9 @@ pub struct FjallOptions {
     pub queue: usize,
     /// Maximum number of operations in a group.
     pub group: usize,
+    /// Bytes of rows that are kept in memory until they are written to a table. A store keeps the
+    /// number with which it was created.
+    pub buffer: u64,
     /// `true` to open a store that has lost acknowledged writes, without them.
     pub accept_loss: bool,
 }
@@ -59,6 +62,7 @@ impl Default for FjallOptions {
             durability: Durability::Process,
             queue: 4096,
             group: 64,
+            buffer: 64 << 20,
             accept_loss: false,
         }
     }
@@ -146,7 +150,8 @@ impl FjallStore {
             source,
         };
         std::fs::create_dir_all(path).map_err(io)?;
-        let rows = Rows::open(&path.join("db")).map_err(|error| error.of_store(path))?;
+        let rows =
+            Rows::open(&path.join("db"), options.buffer).map_err(|error| error.of_store(path))?;
         let (mark_file, mark) = MarkFile::open(&path.join("mark")).map_err(io)?;
         if let Some(found) = mark.unknown_format {
             let known = MarkFile::FORMAT;

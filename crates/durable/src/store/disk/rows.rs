@@ -47,11 +47,13 @@ impl From<DatabaseError> for ReadError {
 }
 
 impl Rows {
-    /// Opens the database in a folder, or creates an empty one.
-    pub(super) fn open(path: &Path) -> Result<Self, DatabaseError> {
+    /// Opens the database in a folder, or creates an empty one that keeps so many bytes of rows in
+    /// memory.
+    pub(super) fn open(path: &Path, buffer: u64) -> Result<Self, DatabaseError> {
         catch_database_panic(|| {
             let database = Database::builder(path).worker_threads(1).open()?;
-            let table = database.keyspace("rows", KeyspaceCreateOptions::default)?;
+            let options = || KeyspaceCreateOptions::default().max_memtable_size(buffer);
+            let table = database.keyspace("rows", options)?;
             Ok(Self { database, table })
         })
     }
