@@ -1,9 +1,14 @@
 //! The store on disk: an embedded database, written in groups by a dedicated thread.
 //!
 //! ```text
-//!  PATH/mark   the number of the last committed group, outside of the database
-//!  PATH/db/    the database (fjall), with one table
+//!  PATH/mark     the number of the last committed group, outside of the database
+//!  PATH/db/      the database (fjall), with one table
+//!  PATH/db.new/  a database that is being created
 //! ```
+//!
+//! The database does not create itself atomically: it refuses to open what a killed process left,
+//! and does not sync all of its folders. So it is created under another name, synced as a whole,
+//! and renamed.
 //!
 //! Callers queue operations and await their results; only the thread touches the disk. The writes
 //! that wait when a group is finished are the next group, so there is no timer.
@@ -149,10 +154,18 @@ impl FjallStore {
             path: path.to_owned(),
             source,
         };
-        std::fs::create_dir_all(path).map_err(io)?;
-        let rows =
-            Rows::open(&path.join("db"), options.buffer).map_err(|error| error.of_store(path))?;
+        create_folder(path).map_err(io)?;
         let (mark_file, mark) = MarkFile::open(&path.join("mark")).map_err(io)?;
+        let database = path.join("db");
+        if !database.try_exists().map_err(io)? {
+            if !mark_file.try_lock().map_err(io)? {
+                let path = path.to_owned();
+                return Err(OpenError::Locked { path });
+            }
+            create_database(path, &database, options.buffer)?;
+            mark_file.unlock().map_err(io)?;
+        }
+        let rows = Rows::open(&database, options.buffer).map_err(|error| error.of_store(path))?;
         if let Some(found) = mark.unknown_format {
             let known = MarkFile::FORMAT;
             let path = path.to_owned();
@@ -281,6 +294,66 @@ impl fmt::Debug for FjallStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "FjallStore({})", self.0.path.display())
     }
+}
+
+/// Creates a folder, unless it exists, so that it survives a loss of power.
+fn create_folder(path: &Path) -> std::io::Result<()> {
+    let parent = path.parent().map(|parent| match parent.as_os_str() {
+        name if name.is_empty() => Path::new("."),
+        _ => parent,
+    });
+    if let Some(parent) = parent
+        && !path.try_exists()?
+    {
+        create_folder(parent)?;
+    }
+    match std::fs::create_dir(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && path.is_dir() => {}
+        created => created?,
+    }
+    // Also if it exists: the process that created it may have been killed before it synced this.
+    match parent.map(sync) {
+        // A folder that was given to this user need not be in one that the user can read.
+        Some(Err(error)) if error.kind() == std::io::ErrorKind::PermissionDenied => Ok(()),
+        synced => synced.unwrap_or(Ok(())),
+    }
+}
+
+/// Syncs a file or a folder.
+fn sync(path: &Path) -> std::io::Result<()> {
+    std::fs::File::open(path)?.sync_all()
+}
+
+/// Creates an empty database, as a whole or not at all.
+fn create_database(path: &Path, database: &Path, buffer: u64) -> Result<(), OpenError> {
+    let io = |source| OpenError::Io {
+        path: path.to_owned(),
+        source,
+    };
+    // Another process may have created it before this one had the lock.
+    if database.try_exists().map_err(io)? {
+        return Ok(());
+    }
+    let new = path.join("db.new");
+    if new.try_exists().map_err(io)? {
+        std::fs::remove_dir_all(&new).map_err(io)?;
+    }
+    drop(Rows::open(&new, buffer).map_err(|error| error.of_store(path))?);
+    sync_tree(&new).map_err(io)?;
+    std::fs::rename(&new, database).map_err(io)?;
+    sync(path).map_err(io)
+}
+
+/// Syncs a folder with all that is in it.
+fn sync_tree(folder: &Path) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        match entry.file_type()?.is_dir() {
+            true => sync_tree(&entry.path())?,
+            false => sync(&entry.path())?,
+        }
+    }
+    sync(folder)
 }
 
 /// Runs a call into the database. Damaged data may cause a panic there.

@@ -155,6 +155,24 @@ async fn store_is_open_in_one_place_at_a_time() {
     assert!(FjallStore::open(folder.path(), FjallOptions::default()).is_ok());
 }
 
+#[tokio::test]
+async fn store_whose_creation_was_interrupted_opens() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("new").join("store");
+    let created = FjallStore::open(&path, FjallOptions::default()).expect("it opens");
+    drop(created);
+    // As it is before the last step, with a database that is not complete.
+    let (database, new) = (path.join("db"), path.join("db.new"));
+    std::fs::rename(database, &new).expect("it is there");
+    std::fs::remove_file(new.join("version")).expect("it is there");
+    append(
+        &FjallStore::open(&path, FjallOptions::default()).expect("it opens"),
+        1,
+    )
+    .await;
+    assert!(!new.exists());
+}
+
 /// The files of a store by their paths in its folder.
 type StoreFiles = BTreeMap<PathBuf, Vec<u8>>;
 
