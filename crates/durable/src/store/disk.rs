@@ -15,6 +15,7 @@
 
 mod mark;
 mod rows;
+mod torn;
 mod writer;
 
 use std::fmt;
@@ -165,7 +166,16 @@ impl FjallStore {
             create_database(path, &database, options.buffer)?;
             mark_file.unlock().map_err(io)?;
         }
-        let rows = Rows::open(&database, options.buffer).map_err(|error| error.of_store(path))?;
+        let rows = match Rows::open(&database, options.buffer) {
+            Err(error)
+                if error.is_about_journal()
+                    && torn::cut_torn_batch(&database, mark.group).map_err(io)? =>
+            {
+                Rows::open(&database, options.buffer)
+            }
+            opened => opened,
+        };
+        let rows = rows.map_err(|error| error.of_store(path))?;
         if let Some(found) = mark.unknown_format {
             let known = MarkFile::FORMAT;
             let path = path.to_owned();
@@ -389,6 +399,14 @@ impl DatabaseError {
         io_error(error).is_some_and(|source| {
             matches!(source.kind(), StorageFull | QuotaExceeded | FileTooLarge)
         })
+    }
+
+    /// Returns `true` if the database could not read its journal.
+    const fn is_about_journal(&self) -> bool {
+        matches!(
+            self,
+            Self::Panicked | Self::Fjall(fjall::Error::JournalRecovery(_))
+        )
     }
 
     fn of_store(self, path: &Path) -> OpenError {

@@ -47,8 +47,8 @@ impl From<DatabaseError> for ReadError {
 }
 
 impl Rows {
-    /// Opens the database in a folder, or creates an empty one that keeps so many bytes of rows in
-    /// memory.
+    /// Opens the database in a folder, or creates an empty one. A new one writes a table when it
+    /// has `buffer` bytes of rows in memory.
     pub(super) fn open(path: &Path, buffer: u64) -> Result<Self, DatabaseError> {
         catch_database_panic(|| {
             let database = Database::builder(path).worker_threads(1).open()?;
@@ -289,7 +289,8 @@ pub(super) enum GroupError {
     Sync(DatabaseError),
 }
 
-const GROUP_KEY: &[u8] = &[0, 0];
+/// The key of the number of the last group.
+pub(super) const GROUP_KEY: &[u8] = &[0, 0];
 /// The number of the table with the head of an entity.
 const HEAD: u8 = 0;
 /// A number that is beyond those of all tables.
