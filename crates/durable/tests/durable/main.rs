@@ -8,3 +8,4 @@ mod kill;
 mod reminder;
 mod simulation;
 mod store;
+mod workload;
