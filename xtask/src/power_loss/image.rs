@@ -409,3 +409,86 @@ impl SparseFile {
         file.set_len(self.length)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::trace::{FileChange, FileSync, Inode};
+    use super::*;
+
+    /// A file that is created, written and synced, then written again; its folder is synced last.
+    fn recording() -> Recording {
+        let write = |offset, byte| Effect::Write {
+            file: 1,
+            offset,
+            bytes: vec![byte; SECTOR_LENGTH],
+        };
+        let link = Effect::Link {
+            entry: (0, "a".to_owned()),
+            inode: 1,
+        };
+        let effects = [
+            (0, link),
+            (1, write(0, 1)),
+            (3, write(0, 2)),
+            (4, write(SECTOR, 3)),
+        ];
+        let change = |(at, effect)| FileChange {
+            begin: at,
+            end: at,
+            effect,
+        };
+        let sync = |at, inode| FileSync {
+            begin: at,
+            end: at,
+            inode,
+        };
+        let root = Inode {
+            entries: Some(BTreeMap::new()),
+            copy: None,
+        };
+        Recording {
+            inodes: vec![root, Inode::default()],
+            changes: effects.map(change).into(),
+            syncs: vec![sync(2, 1), sync(5, 0)],
+            outputs: Vec::new(),
+        }
+    }
+
+    /// Returns the first bytes of the sectors of the file, if it is there, for many seeds.
+    fn survivors(name: &str, cut: usize, survival: Survival) -> Vec<Option<Vec<u8>>> {
+        let name = format!("xtask-image-{name}-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        let images = (0..100).map(|seed| {
+            let random = &mut Rng::with_seed(seed);
+            write_image(&recording(), cut, survival, false, random, &folder).expect("an image");
+            let bytes = fs::read(folder.join("a")).ok();
+            fs::remove_dir_all(&folder).expect("it is there");
+            bytes.map(|bytes| bytes.into_iter().step_by(SECTOR_LENGTH).collect())
+        });
+        let mut images: Vec<_> = images.collect();
+        images.sort();
+        images.dedup();
+        images
+    }
+
+    #[test]
+    fn synced_file_may_be_missing_until_its_folder_is_synced() {
+        let found = survivors("entry", 5, Survival::Nothing);
+        assert_eq!(found, [None]);
+        let found = survivors("synced-entry", 6, Survival::Nothing);
+        assert_eq!(found, [Some(vec![1])]);
+        let found = survivors("all", 6, Survival::Everything);
+        assert_eq!(found, [Some(vec![2, 3])]);
+    }
+
+    #[test]
+    fn writes_after_a_sync_survive_in_any_combination() {
+        let found = survivors("sectors", 6, Survival::Sectors);
+        for expected in [[1, 0], [1, 3], [2, 0], [2, 3]] {
+            let expected = Some(expected.to_vec());
+            assert!(found.contains(&expected), "{expected:?}: {found:?}");
+        }
+        let found = survivors("prefix", 6, Survival::Prefix);
+        assert!(!found.contains(&Some(vec![1, 3])), "{found:?}");
+    }
+}
