@@ -37,6 +37,15 @@ pub(crate) fn build(cargo: &mut Command) -> Result<Vec<Binary>, String> {
 }
 
 impl Binary {
+    /// Returns a binary that was built before, which runs in a folder.
+    pub(crate) fn prebuilt(path: &Path, folder: &Path) -> Self {
+        Self {
+            name: path.display().to_string(),
+            path: path.to_owned(),
+            folder: folder.to_owned(),
+        }
+    }
+
     /// Returns a binary that does not exist.
     #[cfg(test)]
     pub(crate) fn named(name: &str) -> Self {

@@ -29,7 +29,7 @@ use self::process::{ChaosSetup, LoadProcess};
 use crate::node::NodeProcess;
 use crate::project::Project;
 use crate::step::{self, LongRunArgs, Step};
-use crate::{Outcome, term};
+use crate::{Outcome, durable, term};
 
 /// Kills for one load and its journal.
 const KILLS_PER_ROUND: u64 = 25;
@@ -37,14 +37,37 @@ const KILLS_PER_ROUND: u64 = 25;
 /// Options of `cargo xtask chaos`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ChaosArgs {
-    /// Kill the node this many times
+    /// The process to kill: an N4 node, or one with durable actors
+    #[arg(value_enum, default_value_t)]
+    target: ChaosTarget,
+    /// Kill it this many times
     #[arg(long, value_name = "NUMBER", default_value_t = 50)]
     pub(crate) kills: u64,
     /// Seed of the random moments
     #[arg(long, default_value_t = 1)]
-    seed: u64,
+    pub(crate) seed: u64,
     #[command(flatten)]
-    run: LongRunArgs,
+    pub(crate) run: LongRunArgs,
+}
+
+/// A process that can be killed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+enum ChaosTarget {
+    #[default]
+    N4,
+    Durable,
+}
+
+impl ChaosArgs {
+    /// Returns options for killing a process with durable actors.
+    pub(crate) fn durable(kills: u64, run: LongRunArgs) -> Self {
+        Self {
+            target: ChaosTarget::Durable,
+            kills,
+            seed: 1,
+            run,
+        }
+    }
 }
 
 /// The counters, including those of interrupted runs.
@@ -62,10 +85,13 @@ struct ChaosTally {
     wrong: u64,
 }
 
-/// Kills a node as often as requested.
+/// Kills a process as often as requested.
 pub(crate) fn run(project: &Project, plan: &ChaosArgs) -> Outcome {
     if plan.run.background {
         return step::background(project.root(), &project.folder("chaos")?);
+    }
+    if plan.target == ChaosTarget::Durable {
+        return durable::kills::run(project, plan);
     }
     let tally = run_all(project, plan)?;
     term::note(&tally.text());
@@ -79,6 +105,7 @@ pub(crate) fn run(project: &Project, plan: &ChaosArgs) -> Outcome {
 pub(crate) fn step(project: &Project) -> Step<'_> {
     Step::new("chaos", "cargo xtask chaos --kills 50", || {
         let plan = ChaosArgs {
+            target: ChaosTarget::N4,
             kills: 50,
             seed: 1,
             run: LongRunArgs::default(),

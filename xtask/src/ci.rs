@@ -9,8 +9,8 @@ use std::process::Command;
 use crate::project::{self, Project};
 use crate::step::{self, Step};
 use crate::{
-    Outcome, bench, benches, bugs, chaos, conformance, demo, dist, fuzz, loom, miri, mutants,
-    package, robustness, simulate, term, test, tidy, tools,
+    Outcome, bench, benches, bugs, chaos, conformance, demo, dist, durable, fuzz, loom, miri,
+    mutants, package, power_loss, robustness, simulate, term, test, tidy, tools,
 };
 use times::RunRecord;
 
@@ -136,6 +136,8 @@ fn proof_steps(project: &Project) -> Vec<Step<'_>> {
         ),
         Step::new("book", "mdbook build docs", || book(project)),
         Step::new("bugs", "cargo xtask bugs", || bugs::all(project)),
+        durable::kills::step(project),
+        power_loss::step(project),
         Step::new("miri", "cargo xtask miri --short", || {
             miri::check(project, true).map(Some)
         }),

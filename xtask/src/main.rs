@@ -13,6 +13,7 @@ mod components;
 mod conformance;
 mod demo;
 mod dist;
+mod durable;
 // The same grammar as in configurations, without building the runtime for it.
 #[allow(unreachable_pub, reason = "public in the runtime")]
 #[path = "../../crates/runtime/src/duration.rs"]
@@ -27,6 +28,7 @@ mod observe;
 mod package;
 mod picture;
 mod plots;
+mod power_loss;
 mod process;
 mod project;
 mod report;
@@ -107,9 +109,15 @@ enum Verb {
     Simulate(simulate::SimulateArgs),
     /// Kill a node with SIGKILL under load, in recovery and in compaction
     ///
-    /// The sessions of the restarted node are compared with those that it had acknowledged. An
+    /// The sessions of the restarted node are compared with those that it had acknowledged. With
+    /// `durable`, a process with durable actors is killed, and their history is checked. An
     /// interrupted run resumes.
     Chaos(chaos::ChaosArgs),
+    /// Open stores of durable actors as a loss of power may leave them
+    ///
+    /// The system calls of a run are recorded (needs strace). At random points among them, what was
+    /// not synced is dropped, reordered, torn and damaged by chance.
+    PowerLoss(power_loss::PowerLossArgs),
     /// Send malformed input to a node with a thousand sessions, and check its memory
     Robustness(robustness::RobustnessArgs),
     /// Run the demo with --chaos while components are deployed, upgraded and removed
@@ -224,6 +232,7 @@ fn dispatch(verb: Verb) -> Outcome {
         Verb::Miri(args) => miri::run(project, &args),
         Verb::Mutants(args) => mutants::run(project, &args.options),
         Verb::Chaos(args) => chaos::run(project, &args),
+        Verb::PowerLoss(args) => power_loss::run(project, &args),
         Verb::Robustness(args) => robustness::run(project, args),
         Verb::Soak(args) => soak::run(project, args),
         Verb::Components(args) => components::run(project, &args),
@@ -271,6 +280,9 @@ mod tests {
             "simulate --seed 3 --background",
             "chaos --kills many",
             "chaos --kill 3",
+            "chaos sessions",
+            "power-loss --point 3",
+            "power-loss --points many",
             "fuzz --fast",
             "fuzz --for soon",
             "fuzz view --keep cut-off",
@@ -313,6 +325,8 @@ mod tests {
     fn help_states_the_defaults() {
         assert!(matches!(parsed("fuzz"), Ok(Verb::Fuzz(args)) if args.time.as_secs() == 15));
         assert!(matches!(parsed("chaos"), Ok(Verb::Chaos(args)) if args.kills == 50));
+        assert!(matches!(parsed("chaos durable --kills 3"),
+            Ok(Verb::Chaos(args)) if args.kills == 3));
         assert!(matches!(parsed("simulate --seed 7 --trace"),
             Ok(Verb::Simulate(args)) if args.seeds == 1000 && args.seed == Some(7)));
         assert!(matches!(parsed("bench n4 --quick"),

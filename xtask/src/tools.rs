@@ -32,6 +32,13 @@ pub(crate) const VALGRIND: ExternalTool = ExternalTool {
     proves: "no change made the runtime slower, and none of its bytes is read before it is written",
 };
 
+pub(crate) const STRACE: ExternalTool = ExternalTool {
+    name: "strace",
+    version: &["strace", "--version"],
+    source: Source::Debian("strace"),
+    proves: "acknowledged increments of durable actors survive a loss of power",
+};
+
 pub(crate) const NIGHTLY: ExternalTool = ExternalTool {
     name: "a nightly toolchain",
     version: &["rustc", "+nightly", "--version"],
@@ -88,9 +95,10 @@ const TEST_TOOLS: [ExternalTool; 2] = [
     },
 ];
 
-/// The other tools that `cargo xtask setup` installs, and those that take minutes to build.
+/// The other tools that `cargo xtask setup` installs, and those that only `ci --full` needs; most
+/// take minutes to build.
 const PROOF_TOOLS: [ExternalTool; 2] = [VALGRIND, MIRI];
-const BUILT_TOOLS: [ExternalTool; 3] = [MUTANTS, FUZZ, MDBOOK];
+const FULL_TOOLS: [ExternalTool; 4] = [MUTANTS, FUZZ, MDBOOK, STRACE];
 
 impl ExternalTool {
     /// Returns the version that the tool prints, if it is present.
@@ -189,8 +197,8 @@ pub(crate) fn check_all() -> Result<Vec<String>, String> {
 /// # Errors
 /// With `CI=true`, returns an error if a tool is still missing.
 pub(crate) fn install_all(short: bool) -> Result<Vec<String>, String> {
-    let built = BUILT_TOOLS.iter().filter(|_| !short);
-    let tools: Vec<_> = TEST_TOOLS.iter().chain(&PROOF_TOOLS).chain(built).collect();
+    let full = FULL_TOOLS.iter().filter(|_| !short);
+    let tools: Vec<_> = TEST_TOOLS.iter().chain(&PROOF_TOOLS).chain(full).collect();
     tools
         .iter()
         .filter(|tool| !tool.is_here())

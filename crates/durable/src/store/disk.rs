@@ -1,9 +1,14 @@
 //! The store on disk: an embedded database, written in groups by a dedicated thread.
 //!
 //! ```text
-//!  PATH/mark   the number of the last committed group, outside of the database
-//!  PATH/db/    the database (fjall), with one table
+//!  PATH/mark     the number of the last committed group, outside of the database
+//!  PATH/db/      the database (fjall), with one table
+//!  PATH/db.new/  a database that is being created
 //! ```
+//!
+//! The database does not create itself atomically: it refuses to open what a killed process left,
+//! and does not sync all of its folders. So it is created under another name, synced as a whole,
+//! and renamed.
 //!
 //! Callers queue operations and await their results; only the thread touches the disk. The writes
 //! that wait when a group is finished are the next group, so there is no timer.
@@ -58,6 +63,9 @@ pub struct FjallOptions {
     pub queue: usize,
     /// Maximum number of operations in a group.
     pub group: usize,
+    /// Bytes of rows that are kept in memory until they are written to a table. A store keeps the
+    /// number with which it was created.
+    pub buffer: u64,
     /// `true` to open a store that has lost acknowledged writes, without them.
     pub accept_loss: bool,
     /// The time after which a write that has not ended is reported: in the log, and to all callers
@@ -65,12 +73,16 @@ pub struct FjallOptions {
     pub write_deadline: Duration,
 }
 
+/// The default of [`FjallOptions::buffer`].
+const DEFAULT_BUFFER: u64 = 64 << 20;
+
 impl Default for FjallOptions {
     fn default() -> Self {
         Self {
             durability: Durability::Process,
             queue: 4096,
             group: 64,
+            buffer: DEFAULT_BUFFER,
             accept_loss: false,
             write_deadline: Duration::from_secs(30),
         }
@@ -166,8 +178,8 @@ impl FjallStore {
             path: path.to_owned(),
             source,
         };
-        std::fs::create_dir_all(path).map_err(io)?;
-        let (rows, mark_file, groups) = open_rows(path, options.accept_loss)?;
+        create_folder(path).map_err(io)?;
+        let (rows, mark_file, groups) = open_rows(path, options)?;
         let watchdog = Watchdog::start(path.to_owned(), options.write_deadline).map_err(io)?;
         let progress = Arc::clone(watchdog.progress());
         let writer = Writer::new(path, rows, mark_file, groups, (options, progress));
@@ -308,9 +320,9 @@ impl fmt::Debug for FjallStore {
     }
 }
 
-/// Opens the database and the mark of a store. Returns them with the numbers of the last group of
-/// each.
-fn open_rows(path: &Path, accept_loss: bool) -> Result<(Rows, MarkFile, [u64; 2]), OpenError> {
+/// Opens the database and the mark of a store, which are created if they do not exist. Returns them
+/// with the numbers of the last group of each.
+fn open_rows(path: &Path, options: FjallOptions) -> Result<(Rows, MarkFile, [u64; 2]), OpenError> {
     let io = |source| OpenError::Io {
         path: path.to_owned(),
         source,
@@ -321,29 +333,107 @@ fn open_rows(path: &Path, accept_loss: bool) -> Result<(Rows, MarkFile, [u64; 2]
         let path = path.to_owned();
         return Err(OpenError::UnknownFormat { path, found, known });
     }
+    let database = path.join("db");
+    if !database.try_exists().map_err(io)? {
+        if !mark_file.try_lock().map_err(io)? {
+            let (path, holder) = (path.to_owned(), tools::lock_holder(path));
+            return Err(OpenError::Locked { path, holder });
+        }
+        create_database(path, &database, options.buffer)?;
+        mark_file.unlock().map_err(io)?;
+    }
     // The database silently drops everything behind a damaged byte of a journal, and removes it
     // from the file; so it must not open such a store by itself.
-    let database = path.join("db");
-    if !accept_loss && !seeded(Bug::DamagedJournalOpened) {
-        let scans = journal::scan_journals(&database).map_err(io)?;
-        if let Some(scan) = journal::lossy(&scans, mark.group).next() {
-            let (path, detail) = (path.to_owned(), scan.to_string());
-            return Err(OpenError::Damaged { path, detail });
-        }
+    let scans = journal::scan_journals(&database).map_err(io)?;
+    if !options.accept_loss
+        && !seeded(Bug::DamagedJournalOpened)
+        && let Some(scan) = journal::lossy(&scans, mark.group).next()
+    {
+        let (path, detail) = (path.to_owned(), scan.to_string());
+        return Err(OpenError::Damaged { path, detail });
     }
-    let rows = Rows::open(&database).map_err(|error| error.of_store(path))?;
+    let rows = match Rows::open(&database, options.buffer) {
+        Err(error)
+            if error.is_about_journal()
+                && journal::cut_torn_batch(&scans, mark.group).map_err(io)? =>
+        {
+            Rows::open(&database, options.buffer)
+        }
+        opened => opened,
+    };
+    let rows = rows.map_err(|error| error.of_store(path))?;
     let committed = rows
         .committed_group()
         .map_err(|error| error.of_store(path))?;
     let groups = mark.group.saturating_sub(committed);
     if groups > 0 {
         tracing::error!(path = %path.display(), groups, "committed groups are missing");
-        if !accept_loss {
+        if !options.accept_loss {
             let path = path.to_owned();
             return Err(OpenError::Lost { path, groups });
         }
     }
     Ok((rows, mark_file, [committed, mark.group]))
+}
+
+/// Creates a folder, unless it exists, so that it survives a loss of power.
+fn create_folder(path: &Path) -> std::io::Result<()> {
+    let parent = path.parent().map(|parent| match parent.as_os_str() {
+        name if name.is_empty() => Path::new("."),
+        _ => parent,
+    });
+    if let Some(parent) = parent
+        && !path.try_exists()?
+    {
+        create_folder(parent)?;
+    }
+    match std::fs::create_dir(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && path.is_dir() => {}
+        created => created?,
+    }
+    // Also if it exists: the process that created it may have been killed before it synced this.
+    match parent.map(sync) {
+        // A folder that was given to this user need not be in one that the user can read.
+        Some(Err(error)) if error.kind() == std::io::ErrorKind::PermissionDenied => Ok(()),
+        synced => synced.unwrap_or(Ok(())),
+    }
+}
+
+/// Syncs a file or a folder.
+fn sync(path: &Path) -> std::io::Result<()> {
+    std::fs::File::open(path)?.sync_all()
+}
+
+/// Creates an empty database, as a whole or not at all.
+fn create_database(path: &Path, database: &Path, buffer: u64) -> Result<(), OpenError> {
+    let io = |source| OpenError::Io {
+        path: path.to_owned(),
+        source,
+    };
+    // Another process may have created it before this one had the lock.
+    if database.try_exists().map_err(io)? {
+        return Ok(());
+    }
+    let new = path.join("db.new");
+    if new.try_exists().map_err(io)? {
+        std::fs::remove_dir_all(&new).map_err(io)?;
+    }
+    drop(Rows::open(&new, buffer).map_err(|error| error.of_store(path))?);
+    sync_tree(&new).map_err(io)?;
+    std::fs::rename(&new, database).map_err(io)?;
+    sync(path).map_err(io)
+}
+
+/// Syncs a folder with all that is in it.
+fn sync_tree(folder: &Path) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        match entry.file_type()?.is_dir() {
+            true => sync_tree(&entry.path())?,
+            false => sync(&entry.path())?,
+        }
+    }
+    sync(folder)
 }
 
 /// Runs a call into the database. Damaged data may cause a panic there.
@@ -379,6 +469,14 @@ impl DatabaseError {
         io_error(error).is_some_and(|source| {
             matches!(source.kind(), StorageFull | QuotaExceeded | FileTooLarge)
         })
+    }
+
+    /// Returns `true` if the database could not read its journal.
+    const fn is_about_journal(&self) -> bool {
+        matches!(
+            self,
+            Self::Panicked | Self::Fjall(fjall::Error::JournalRecovery(_))
+        )
     }
 
     fn of_store(self, path: &Path) -> OpenError {

@@ -14,3 +14,4 @@ mod reminder;
 mod simulation;
 mod store;
 mod tools;
+mod workload;

@@ -155,6 +155,24 @@ async fn store_is_open_in_one_place_at_a_time() {
     assert!(FjallStore::open(folder.path(), FjallOptions::default()).is_ok());
 }
 
+#[tokio::test]
+async fn store_whose_creation_was_interrupted_opens() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("new").join("store");
+    let created = FjallStore::open(&path, FjallOptions::default()).expect("it opens");
+    drop(created);
+    // As it is before the last step, with a database that is not complete.
+    let (database, new) = (path.join("db"), path.join("db.new"));
+    std::fs::rename(database, &new).expect("it is there");
+    std::fs::remove_file(new.join("version")).expect("it is there");
+    append(
+        &FjallStore::open(&path, FjallOptions::default()).expect("it opens"),
+        1,
+    )
+    .await;
+    assert!(!new.exists());
+}
+
 /// The files of a store by their paths in its folder.
 type StoreFiles = BTreeMap<PathBuf, Vec<u8>>;
 
@@ -236,4 +254,29 @@ async fn damaged_journal_is_never_silent() {
         }
     }
     assert!(reported > whole, "{reported} reported, {whole} whole");
+}
+
+#[tokio::test]
+async fn torn_group_that_was_not_acknowledged_is_dropped() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let open = || FjallStore::open(folder.path(), FjallOptions::default()).expect("it opens");
+    append(&open(), 6).await;
+    let before = files_in(folder.path());
+    append(&open(), 1).await;
+    let mut files = files_in(folder.path());
+    let journal = Path::new("db/0.jnl");
+    let bytes = files.get_mut(journal).expect("a journal");
+    // The number of the group, before the digest and the end of the batch.
+    let at = bytes.len() - 14;
+    bytes[at] ^= 1;
+    assert_eq!(last_sequence(&files).await, None, "it was acknowledged");
+    let mark = Path::new("mark");
+    files.insert(mark.to_owned(), before[mark].clone());
+    assert_eq!(last_sequence(&files).await, Some(Sequence(6)));
+    // Not the last group: others behind it would be lost.
+    let behind = before[journal].len();
+    let bytes = files.get_mut(journal).expect("a journal");
+    bytes[at] ^= 1;
+    bytes[behind + 40] ^= 1;
+    assert_eq!(last_sequence(&files).await, None, "others are behind it");
 }

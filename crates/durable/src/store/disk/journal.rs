@@ -11,8 +11,8 @@
 //! byte in the middle was damaged. So the journals are read before the database opens them.
 
 use std::fmt;
-use std::fs::File;
-use std::io::{self, BufReader, ErrorKind, Read};
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufReader, ErrorKind, Read, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::Xxh3;
@@ -85,6 +85,53 @@ pub(super) fn lossy(scans: &[JournalScan], marked: u64) -> impl Iterator<Item = 
     let numbered = scans.iter().enumerate();
     let lossy = numbered.filter(move |(at, scan)| scan.is_damaged && (*at < sealed || is_behind));
     lossy.map(|(_, scan)| scan)
+}
+
+/// Cuts a torn batch off the last journal, if all groups up to `acknowledged` are before it. Returns
+/// `false` if there is none.
+///
+/// A loss of power may leave any sectors of the last batch. If its last sector is missing, the
+/// database drops the batch. If an earlier one is, the database takes that for damage and does not
+/// open, although the batch was never synced. A batch with intact ones behind it is damaged, not
+/// torn.
+pub(super) fn cut_torn_batch(scans: &[JournalScan], acknowledged: u64) -> io::Result<bool> {
+    let Some(last) = scans.last().filter(|scan| scan.is_damaged) else {
+        return Ok(false);
+    };
+    let group = scans.iter().rev().find_map(|scan| scan.group);
+    if group.unwrap_or_default() < acknowledged {
+        return Ok(false);
+    }
+    let mut file = OpenOptions::new().read(true).write(true).open(&last.path)?;
+    file.seek(SeekFrom::Start(last.valid))?;
+    let mut behind = Vec::new();
+    (&file)
+        .take(last.written - last.valid)
+        .read_to_end(&mut behind)?;
+    let mut ends = behind.windows(END_LENGTH).enumerate();
+    let has_intact = ends.any(|(at, part)| {
+        let mut reader = CountingReader {
+            input: &behind[at + END_LENGTH..],
+            at: 0,
+        };
+        is_end(part) && read_batch(&mut reader).is_ok()
+    });
+    if has_intact {
+        return Ok(false);
+    }
+    let journal = last.path.display();
+    tracing::warn!(%journal, at = last.valid, "batch that was not synced is cut off");
+    file.set_len(last.valid)?;
+    file.sync_all()?;
+    Ok(true)
+}
+
+/// The length of the end of a batch, in bytes.
+const END_LENGTH: usize = 13;
+
+/// Returns `true` if these bytes look like the end of a batch.
+fn is_end(part: &[u8]) -> bool {
+    part.first() == Some(&END.0) && part.ends_with(&END.1)
 }
 
 /// Reads one journal.
@@ -178,8 +225,6 @@ fn read_batch(reader: &mut CountingReader<impl Read>) -> io::Result<Option<u64>>
 /// Reads behind the whole batches. Returns the length up to the last byte that is not zero, and
 /// `true` if there is the end of another batch. A write that was interrupted has no end.
 fn read_rest(mut file: &File, valid: u64) -> io::Result<(u64, bool)> {
-    use std::io::{Seek as _, SeekFrom};
-    const LENGTH: usize = 13;
     file.seek(SeekFrom::Start(valid))?;
     let mut buffer = vec![0; 1 << 16];
     let zeros = vec![0; buffer.len()];
@@ -197,12 +242,11 @@ fn read_rest(mut file: &File, valid: u64) -> io::Result<(u64, bool)> {
         if !is_empty && let Some(last) = new.iter().rposition(|byte| *byte != 0) {
             written = at + last as u64 + 1;
             let all = &buffer[..kept + read];
-            let is_end = |part: &[u8]| part.first() == Some(&END.0) && part.ends_with(&END.1[..]);
-            has_end = has_end || all.windows(LENGTH).any(is_end);
+            has_end = has_end || all.windows(END_LENGTH).any(is_end);
         }
         at += read as u64;
         let filled = kept + read;
-        kept = filled.min(LENGTH - 1);
+        kept = filled.min(END_LENGTH - 1);
         buffer.copy_within(filled - kept..filled, 0);
     }
 }
@@ -215,7 +259,7 @@ mod tests {
     /// Makes a database of three groups, and returns its journal.
     fn journal() -> Vec<u8> {
         let folder = tempfile::tempdir().expect("a folder");
-        let rows = Rows::open(folder.path()).expect("it opens");
+        let rows = Rows::open(folder.path(), 1 << 20).expect("it opens");
         for number in 1..=3 {
             let group = rows.begin();
             group

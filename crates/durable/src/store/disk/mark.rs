@@ -4,7 +4,7 @@
 //! group is older than the mark has lost acknowledged writes. Two slots in separate sectors are
 //! written alternately, so that one of them is always intact.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -46,6 +46,19 @@ impl MarkFile {
         self.file.write_all_at(&encode(group), self.next)?;
         self.next = SECTOR - self.next;
         Ok(())
+    }
+
+    /// Locks the file. Returns `false` if another process has locked it.
+    pub(super) fn try_lock(&self) -> io::Result<bool> {
+        match self.file.try_lock() {
+            Ok(()) => Ok(true),
+            Err(TryLockError::WouldBlock) => Ok(false),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    pub(super) fn unlock(&self) -> io::Result<()> {
+        self.file.unlock()
     }
 
     /// Syncs the file to the disk.

@@ -51,11 +51,13 @@ impl From<DatabaseError> for ReadError {
 }
 
 impl Rows {
-    /// Opens the database in a folder, or creates an empty one.
-    pub(super) fn open(path: &Path) -> Result<Self, DatabaseError> {
+    /// Opens the database in a folder, or creates an empty one. A new one writes a table when it
+    /// has `buffer` bytes of rows in memory.
+    pub(super) fn open(path: &Path, buffer: u64) -> Result<Self, DatabaseError> {
         catch_database_panic(|| {
             let database = Database::builder(path).worker_threads(1).open()?;
-            let table = database.keyspace("rows", KeyspaceCreateOptions::default)?;
+            let options = || KeyspaceCreateOptions::default().max_memtable_size(buffer);
+            let table = database.keyspace("rows", options)?;
             Ok(Self { database, table })
         })
     }
@@ -321,6 +323,7 @@ pub(super) enum GroupError {
     Sync(DatabaseError),
 }
 
+/// The key of the number of the last group.
 pub(super) const GROUP_KEY: &[u8] = &[0, 0];
 /// The number of the table with the head of an entity.
 pub(super) const HEAD: u8 = 0;

@@ -231,7 +231,7 @@ impl Writer {
     /// Opens the database again, unless there is still no room. It must have all groups that were
     /// acknowledged.
     fn reopen(&mut self) -> Result<(), StoreError> {
-        let opened = Rows::open(&self.path.join("db")).and_then(|rows| {
+        let opened = Rows::open(&self.path.join("db"), self.options.buffer).and_then(|rows| {
             let committed = rows.committed_group()?;
             Ok((rows, committed))
         });

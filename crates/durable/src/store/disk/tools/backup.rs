@@ -13,7 +13,7 @@ use crate::seeded_bug::{Bug, seeded};
 use crate::store::disk::mark::MarkFile;
 use crate::store::disk::rows::{GROUP_KEY, HEAD, QUARANTINE, Rows, decode};
 use crate::store::disk::writer::Job;
-use crate::store::disk::{DatabaseError, FjallStore, catch_database_panic};
+use crate::store::disk::{DEFAULT_BUFFER, DatabaseError, FjallStore, catch_database_panic};
 
 /// The result of a backup.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -125,7 +125,7 @@ fn copy(
     let mut group = 0;
     let database = folder.0.join("db");
     let failed = |error: DatabaseError| write_error(target)(error);
-    let rows = Rows::open(&database).map_err(failed)?;
+    let rows = Rows::open(&database, DEFAULT_BUFFER).map_err(failed)?;
     {
         let mut output = catch_database_panic(|| rows.table().start_ingestion()).map_err(failed)?;
         let mut reader = PairReader::new(&source.rows, source.snapshot.clone(), on_progress);

@@ -18,7 +18,9 @@ use crate::store::disk::rows::{
     BEYOND_TABLES, GROUP_KEY, HEAD, QUARANTINE, Rows, decode, encode, entity_prefix, row_key,
     wake_key,
 };
-use crate::store::disk::{DatabaseError, catch_database_panic, open_rows};
+use crate::store::disk::{
+    DEFAULT_BUFFER, DatabaseError, FjallOptions, catch_database_panic, open_rows,
+};
 use crate::store::{Batch, EntityId, Fence, Sequence};
 
 /// The choice for entities of an import that exist in the store.
@@ -76,7 +78,7 @@ pub fn import(
     let folder = PartialFolder::beside(path, "import")?;
     let database = folder.0.join("db");
     let failed = write_error(&folder.0);
-    let staged = Rows::open(&database).map_err(&failed)?;
+    let staged = Rows::open(&database, DEFAULT_BUFFER).map_err(&failed)?;
     let counts = stage(&staged, &folder.0, input, on_progress)?;
     let Some(target) = target else {
         catch_database_panic(|| staged.table().insert(GROUP_KEY, 1_u64.to_be_bytes()))
@@ -343,7 +345,7 @@ struct Merged {
 
 impl<'a> Target<'a> {
     fn open(path: &'a Path) -> Result<Self, ToolError> {
-        let (rows, mark, [committed, marked]) = open_rows(path, false)?;
+        let (rows, mark, [committed, marked]) = open_rows(path, FjallOptions::default())?;
         Ok(Self {
             path,
             rows,

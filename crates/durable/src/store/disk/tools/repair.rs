@@ -15,7 +15,7 @@ use crate::store::EntityId;
 use crate::store::disk::rows::{
     GROUP_KEY, HEAD, QUARANTINE, Rows, decode, encode, entity_prefix, wake_key,
 };
-use crate::store::disk::{DatabaseError, catch_database_panic};
+use crate::store::disk::{DEFAULT_BUFFER, DatabaseError, catch_database_panic};
 
 /// The choice for a damaged entity, whose rows are set aside in either case.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -174,7 +174,7 @@ fn write_repaired(
         .iter()
         .map(|it| entity_prefix(&it.entity))
         .collect();
-    let target = Rows::open(folder)?;
+    let target = Rows::open(folder, DEFAULT_BUFFER)?;
     let mut output = catch_database_panic(|| target.table().start_ingestion())?;
     let mut additions = Additions::new(&target);
     let mut reader = PairReader::new(source, store.view.snapshot(), on_progress);
