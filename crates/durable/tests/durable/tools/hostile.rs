@@ -37,6 +37,7 @@ fn invalid_lines_are_refused_with_their_number_and_a_reason() {
     let deep = "[".repeat(100_000);
     let cases: &[(&[&str], u64, &str)] = &[
         (&[], 1, "not an export"),
+        (&[r#"{"store":7}"#], 1, "not an export"),
         (
             &["{\"store\":{\"format\":\"other\",\"version\":1}}"],
             1,

@@ -107,8 +107,9 @@ fn stage(
     on_progress: &mut OnProgress<'_>,
 ) -> Result<EndLine, ToolError> {
     let mut lines = LineReader::new(input);
-    match lines.next()? {
-        Some(ExportLine::Store(first)) if first.format == FORMAT => {
+    lines.read()?;
+    match lines.parse() {
+        Ok(ExportLine::Store(first)) if first.format == FORMAT => {
             if first.version != VERSION {
                 let found = first.version;
                 return Err(lines.error(format!(

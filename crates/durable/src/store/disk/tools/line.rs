@@ -163,6 +163,26 @@ impl<'a> LineReader<'a> {
 
     /// Reads the next line; `None` at the end of the input.
     pub(super) fn next(&mut self) -> Result<Option<ExportLine>, ToolError> {
+        if !self.read()? {
+            return Ok(None);
+        }
+        let parsed = self.parse();
+        parsed.map(Some).map_err(|error| {
+            let (text, column) = (error.to_string(), error.column());
+            let text = text
+                .rsplit_once(" at line ")
+                .map_or(&*text, |(text, _)| text);
+            self.error(format!("column {column}: {text}; export the store again"))
+        })
+    }
+
+    /// Returns the line that was read last.
+    pub(super) fn parse(&self) -> serde_json::Result<ExportLine> {
+        serde_json::from_slice(&self.text)
+    }
+
+    /// Reads the text of the next line. Returns `false` at the end of the input.
+    pub(super) fn read(&mut self) -> Result<bool, ToolError> {
         self.number += 1;
         self.text.clear();
         let mut limited = (&mut *self.input).take(MAX_LINE as u64 + 1);
@@ -170,25 +190,15 @@ impl<'a> LineReader<'a> {
         if let Err(error) = read {
             return Err(self.error(format!("input not read: {error}")));
         }
-        if self.text.is_empty() {
-            return Ok(None);
-        }
         if self.text.last() == Some(&b'\n') {
             self.text.pop();
         } else if self.text.len() > MAX_LINE {
             return Err(self.error(format!(
                 "line is longer than {MAX_LINE} bytes, the limit; check that the file is an export"
             )));
+        } else if self.text.is_empty() {
+            return Ok(false);
         }
-        match serde_json::from_slice(&self.text) {
-            Ok(line) => Ok(Some(line)),
-            Err(error) => {
-                let (text, column) = (error.to_string(), error.column());
-                let text = text
-                    .rsplit_once(" at line ")
-                    .map_or(&*text, |(text, _)| text);
-                Err(self.error(format!("column {column}: {text}; export the store again")))
-            }
-        }
+        Ok(true)
     }
 }
