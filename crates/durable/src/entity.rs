@@ -25,7 +25,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -86,19 +86,18 @@ pub struct Entities(Arc<EntitiesState>);
 struct EntitiesState {
     store: Arc<dyn Store>,
     kinds: Mutex<HashMap<&'static str, Weak<dyn HostedKind>>>,
-    /// The time at which this was created, by the wall clock of the store.
-    began: Duration,
+    /// The time at which the first host started, by the wall clock of the store.
+    began: OnceLock<Duration>,
 }
 
 impl Entities {
     /// Creates access to the entities of a store.
     #[must_use]
     pub fn new(store: Arc<dyn Store>) -> Self {
-        let (kinds, began) = (Mutex::default(), store.wall_clock());
         Self(Arc::new(EntitiesState {
             store,
-            kinds,
-            began,
+            kinds: Mutex::default(),
+            began: OnceLock::new(),
         }))
     }
 
@@ -486,7 +485,8 @@ impl<A: DurableActor> HostedKind for KindState<A> {
     }
 
     fn began(&self) -> Duration {
-        self.entities.0.began
+        let entities = &self.entities.0;
+        *entities.began.get_or_init(|| entities.store.wall_clock())
     }
 
     fn deliver(

@@ -169,6 +169,8 @@ impl<A: DurableActor> Actor for EntityHost<A> {
     const PIPES: usize = usize::MAX;
 
     async fn pre_start(kind: Self::Args, cx: &mut Context<Self>) -> Result<Self, Infallible> {
+        // Not earlier: a clock of tests runs from its first reading.
+        kind.began();
         let waiting = kind.table.lock().open(cx.actor_ref());
         let mut host = Self {
             kind,

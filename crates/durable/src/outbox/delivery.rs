@@ -13,8 +13,9 @@ use crate::entity::{EntityError, Hosted};
 use crate::store::EntityId;
 
 /// Maximum time until a receiver is awake. If senders of its own kind leave no room for it, those
-/// whose attempt has ended are put to sleep.
-pub(crate) const ENTER_LIMIT: Duration = Duration::from_secs(5);
+/// whose attempt has ended are put to sleep. An activation that takes longer goes on, and the next
+/// attempt finds it.
+pub(crate) const ENTER_LIMIT: Duration = Duration::from_secs(1);
 /// Maximum time until a receiver acknowledges a message. A receiver that takes longer gets the
 /// message again, and ignores the repetition.
 const ATTEMPT_LIMIT: Duration = Duration::from_secs(30);

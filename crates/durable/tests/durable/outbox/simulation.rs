@@ -219,10 +219,12 @@ fn process(
     let accounts = entities.start(system.system(), "accounts", Arc::clone(faults));
     let accounts: EntityKind<Account> = accounts.expect("the key is free");
     let full_disk = async {
-        loop {
+        // Bounded, because faults wait for appends: while there are few, they would pile up.
+        for _ in 0..8 {
             tokio::time::sleep(Duration::from_millis(10 + faults.draw() % 60)).await;
             store.inject(StoreFault::DiskFull);
         }
+        std::future::pending().await
     };
     let work = async {
         let [first, second, third, fourth] = clients else {
