@@ -118,7 +118,7 @@ pub struct RowInfo {
     pub key: Vec<u8>,
     /// The sequence of the batch that wrote the row.
     pub sequence: Sequence,
-    /// The value.
+    /// The value as it was written.
     pub value: Vec<u8>,
     /// The value as JSON, if it is encoded as a table of this version is.
     pub decoded: Option<serde_json::Value>,
@@ -200,7 +200,7 @@ pub enum ToolError {
     Unreadable {
         /// The path of the store.
         path: PathBuf,
-        /// The part.
+        /// The part that cannot be read.
         range: UnreadableRange,
     },
     /// The store that is backed up has failed or is closed.
@@ -243,7 +243,7 @@ pub enum ToolError {
         imported: u64,
         /// The last one.
         last: Option<EntityId>,
-        /// The failure.
+        /// The failure of the disk.
         source: Box<Self>,
     },
 }
