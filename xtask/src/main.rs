@@ -29,6 +29,7 @@ mod picture;
 mod plots;
 mod process;
 mod project;
+mod python;
 mod report;
 mod robustness;
 mod runner;

@@ -72,6 +72,14 @@ pub(crate) const MDBOOK: ExternalTool = ExternalTool {
     proves: "the book in docs/ builds",
 };
 
+pub(crate) const PYTHON: ExternalTool = ExternalTool {
+    name: "python3-venv",
+    // Debian has the module without what creates an environment.
+    version: &["python3", "-c", "import ensurepip, sys; print(sys.version)"],
+    source: Source::Debian("python3-venv"),
+    proves: "the official Python client of agents reads long answers to their end",
+};
+
 /// The tools that tests look for.
 const TEST_TOOLS: [ExternalTool; 2] = [
     ExternalTool {
@@ -89,7 +97,7 @@ const TEST_TOOLS: [ExternalTool; 2] = [
 ];
 
 /// The other tools that `cargo xtask setup` installs, and those that take minutes to build.
-const PROOF_TOOLS: [ExternalTool; 2] = [VALGRIND, MIRI];
+const PROOF_TOOLS: [ExternalTool; 3] = [VALGRIND, PYTHON, MIRI];
 const BUILT_TOOLS: [ExternalTool; 3] = [MUTANTS, FUZZ, MDBOOK];
 
 impl ExternalTool {
