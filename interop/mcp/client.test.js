@@ -401,7 +401,10 @@ test("progress is reported, and cancelling a call ends only that call", how, () 
       const read = await call("read_multiple_files", {
         paths: ["note.txt", "missing", "src/main.rs"],
       });
-      const [note, missing, main] = read.content[0].text.split("\n---\n");
+      const blocks = read.content.map((block) => block.text);
+      const [mark] = /^\[file-\w+\] /.exec(blocks[0]);
+      assert.ok(blocks.every((block) => block.startsWith(mark)), blocks.join());
+      const [note, missing, main] = blocks.map((block) => block.slice(mark.length));
       assert.equal(note, "note.txt:\ncall back\ntoday\n");
       assert.match(missing, /^missing: .*no such file/);
       assert.equal(main, "src/main.rs:\nfn main() {}\n");

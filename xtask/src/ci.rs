@@ -10,7 +10,7 @@ use crate::project::{self, Project};
 use crate::step::{self, Step};
 use crate::{
     Outcome, bench, benches, bugs, chaos, conformance, demo, dist, durable, fuzz, loom, miri,
-    mutants, package, power_loss, robustness, simulate, term, test, tidy, tools,
+    mutants, package, power_loss, python, robustness, simulate, term, test, tidy, tools,
 };
 use times::RunRecord;
 
@@ -122,6 +122,7 @@ fn everyday_steps(project: &Project) -> Vec<Step<'_>> {
 fn proof_steps(project: &Project) -> Vec<Step<'_>> {
     let mut steps = vec![
         Step::command("interop", || cargo(project, INTEROP)),
+        python::step(project),
         Step::new("conformance", "cargo xtask conformance --check", || {
             conformance::run(project, true).map(|()| None)
         }),

@@ -31,6 +31,7 @@ mod plots;
 mod power_loss;
 mod process;
 mod project;
+mod python;
 mod report;
 mod robustness;
 mod runner;

@@ -79,6 +79,14 @@ pub(crate) const MDBOOK: ExternalTool = ExternalTool {
     proves: "the book in docs/ builds",
 };
 
+pub(crate) const PYTHON: ExternalTool = ExternalTool {
+    name: "python3-venv",
+    // Debian has the module without what creates an environment.
+    version: &["python3", "-c", "import ensurepip, sys; print(sys.version)"],
+    source: Source::Debian("python3-venv"),
+    proves: "the official Python client of agents reads long answers to their end",
+};
+
 /// The tools that tests look for.
 const TEST_TOOLS: [ExternalTool; 2] = [
     ExternalTool {
@@ -98,7 +106,7 @@ const TEST_TOOLS: [ExternalTool; 2] = [
 /// The other tools that `cargo xtask setup` installs, and those that only `ci --full` needs; most
 /// take minutes to build.
 const PROOF_TOOLS: [ExternalTool; 2] = [VALGRIND, MIRI];
-const FULL_TOOLS: [ExternalTool; 4] = [MUTANTS, FUZZ, MDBOOK, STRACE];
+const FULL_TOOLS: [ExternalTool; 5] = [MUTANTS, FUZZ, MDBOOK, STRACE, PYTHON];
 
 impl ExternalTool {
     /// Returns the version that the tool prints, if it is present.

@@ -26,7 +26,7 @@ use strowger_pfcp::message::{Body, SessionEstablishmentRequest};
 use strowger_pfcp::{Error, IeType, Message, MessageType, Seid, Sequence};
 
 pub use error::ClientError;
-pub(crate) use error::{setup_failed, unanswered};
+pub(crate) use error::{request_failed, unanswered};
 pub use event::{ClientEvent, ClientStats};
 pub(crate) use report::check as check_report;
 pub use rules::SessionRules;
@@ -338,10 +338,12 @@ impl Association {
             .await
     }
 
-    /// Releases the association; the peer deletes its sessions.
+    /// Releases the association; the peer deletes its sessions. A peer that knows no association
+    /// (Cause 72) has nothing to release.
     ///
     /// # Errors
-    /// Returns an error if the client has stopped, or if the peer does not answer.
+    /// Returns an error if the client has stopped, or if the peer refuses or does not answer. The
+    /// client forgets the association and its sessions in any case.
     pub async fn release(self) -> Result<(), ClientError> {
         let request = Release {
             association: self.id,
@@ -364,6 +366,10 @@ fn accepted(
 ) -> Result<(), ClientError> {
     if cause.is_acceptance() {
         return Ok(());
+    }
+    if cause == Cause::RESERVED {
+        let reason = "Cause is 0".to_owned();
+        return Err(ClientError::InvalidAnswer { peer, reason });
     }
     Err(ClientError::Refused {
         peer,

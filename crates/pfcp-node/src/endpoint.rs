@@ -35,7 +35,7 @@ use strowger_pfcp::endpoint::{
     Transmit,
 };
 use strowger_pfcp::transaction::{RequestId, ResponseCacheLimits, Retransmission};
-use strowger_pfcp::{Seid, Sequence};
+use strowger_pfcp::{MessageType, Seid, Sequence};
 
 pub(crate) use report::OutgoingReport;
 use report::PendingReports;
@@ -367,8 +367,16 @@ impl Endpoint {
                 self.peer_restarted(association);
                 self.releases.withdraw(association);
             }
-            Event::ReleaseAnswered { association, cause } => {
-                self.release_answered(association, cause);
+            Event::ReleaseAnswered {
+                association,
+                peer,
+                cause,
+                invalid,
+            } => {
+                if let Some(reason) = &invalid {
+                    tracing::warn!(%peer, reason, "invalid answer to the request for a release");
+                }
+                self.release_answered(association, cause, invalid);
             }
             Event::SetupRefused {
                 peer,
@@ -475,6 +483,14 @@ impl Endpoint {
 /// if more actor messages are queued.
 const SEND_BATCH: usize = 64;
 
+/// The requests that a node in the UPF role sends to its peers.
+pub const NODE_REQUESTS: &[MessageType] = &[
+    MessageType::HEARTBEAT_REQUEST,
+    MessageType::ASSOCIATION_UPDATE_REQUEST,
+    MessageType::NODE_REPORT_REQUEST,
+    MessageType::SESSION_REPORT_REQUEST,
+];
+
 const READER: &str = "reader ";
 
 fn reader_name(socket: usize) -> String {
@@ -490,6 +506,7 @@ fn protocol_config(shared: &Shared) -> EndpointConfig {
     };
     protocol.release = config.release;
     protocol.features = config.feature_bytes();
+    protocol.sends = NODE_REQUESTS;
     protocol.allowed.clone_from(&config.peers);
     protocol.retransmission = retransmission;
     protocol.answers = ResponseCacheLimits {

@@ -72,6 +72,7 @@ pub use config::{
     OnFailure, PeerConfig, PolicyConfig, PolicyKind, Pools, ReportPort, StoreConfig, Timers,
 };
 pub use data_path::{DataPath, NoTraffic, SimulatedTraffic, TimeSpan, TrafficModel};
+pub use endpoint::NODE_REQUESTS;
 pub use journal::{AuditReport, JournalAudit, JournalError, NodeSession};
 pub use load::{
     ChangeShares, ChangeStats, Load, LoadHandle, LoadMix, LoadPace, LoadPlan, LoadStats, MixError,

@@ -34,8 +34,8 @@ use crate::error::Error;
 use crate::ie::{Cause, Release};
 use crate::message::MessageType;
 use crate::transaction::{
-    RequestId, RequestOrigin, Requests, RequestsFull, ResponseCache, ResponseCacheLimits,
-    ResponseKey, Retransmission, TimerAction, TransactionId,
+    AnswerRequirement, OutstandingRequest, RequestId, RequestOrigin, Requests, RequestsFull,
+    ResponseCache, ResponseCacheLimits, ResponseKey, Retransmission, TimerAction, TransactionId,
 };
 use crate::validate::encode_for_older;
 use crate::wire::{Frame, Header, Seid, Sequence};
@@ -49,6 +49,35 @@ pub enum Role {
     ControlPlane,
     /// A UPF, or the user plane of a gateway. It holds the sessions.
     UserPlane,
+}
+
+impl Role {
+    /// Returns the requests that a node in this role may send, TS 29.244 Table 7.3-1.
+    #[must_use]
+    pub const fn requests(self) -> &'static [MessageType] {
+        match self {
+            Self::ControlPlane => &[
+                MessageType::HEARTBEAT_REQUEST,
+                MessageType::PFD_MANAGEMENT_REQUEST,
+                MessageType::ASSOCIATION_SETUP_REQUEST,
+                MessageType::ASSOCIATION_UPDATE_REQUEST,
+                MessageType::ASSOCIATION_RELEASE_REQUEST,
+                MessageType::SESSION_SET_DELETION_REQUEST,
+                MessageType::SESSION_SET_MODIFICATION_REQUEST,
+                MessageType::SESSION_ESTABLISHMENT_REQUEST,
+                MessageType::SESSION_MODIFICATION_REQUEST,
+                MessageType::SESSION_DELETION_REQUEST,
+            ],
+            Self::UserPlane => &[
+                MessageType::HEARTBEAT_REQUEST,
+                MessageType::ASSOCIATION_SETUP_REQUEST,
+                MessageType::ASSOCIATION_UPDATE_REQUEST,
+                MessageType::NODE_REPORT_REQUEST,
+                MessageType::SESSION_SET_DELETION_REQUEST,
+                MessageType::SESSION_REPORT_REQUEST,
+            ],
+        }
+    }
 }
 
 /// The configuration of an [`Endpoint`].
@@ -65,6 +94,9 @@ pub struct EndpointConfig {
     pub release: Release,
     /// The value of UP Function Features or CP Function Features, depending on the role.
     pub features: Vec<u8>,
+    /// The requests that the owner sends, all of [`Role::requests`] by default. Others are refused
+    /// with [`RequestError::NotSent`]: the owner has no rule for their answers.
+    pub sends: &'static [MessageType],
     /// The networks from which datagrams are accepted. All others are discarded.
     pub allowed: Vec<Network>,
     /// The retransmission timer and count of requests.
@@ -110,6 +142,7 @@ impl EndpointConfig {
                 Role::UserPlane => vec![0; 2],
                 Role::ControlPlane => vec![0],
             },
+            sends: role.requests(),
             allowed: loopback
                 .iter()
                 .filter_map(|text| text.parse().ok())
@@ -316,12 +349,14 @@ impl Endpoint {
                     self.events.push_back(Event::PeerSilent { association });
                 }
             }
-            Some(NodeRequestPurpose::Release(association)) => self.released(association),
-            Some(NodeRequestPurpose::Update(association)) => {
-                let cause = None;
+            Some(NodeRequestPurpose::Release(association)) => {
                 self.events
-                    .push_back(Event::ReleaseAnswered { association, cause });
+                    .push_back(Event::release_unanswered(association, peer));
+                self.released(association);
             }
+            Some(NodeRequestPurpose::Update(association)) => self
+                .events
+                .push_back(Event::release_unanswered(association, peer)),
             None => self
                 .events
                 .push_back(Event::RequestFailed { request, peer }),
@@ -347,10 +382,40 @@ impl Endpoint {
         let sequence = self.requests.sequence(peer)?;
         let header = Header::node(message_type, sequence);
         let to = (peer, purpose.association());
-        if let Ok(request) = self.send_request(now, to, &header, body.as_slice()) {
+        let sent = self.send_request(now, to, &header, body.as_slice());
+        debug_assert!(sent.is_ok(), "{message_type} is not sent: {sent:?}");
+        if let Ok(request) = sent {
             self.purposes.insert(request, purpose);
         }
         Ok(())
+    }
+
+    /// Sends a request about a session of ours, like [`Endpoint::request`]. `remote` is the SEID
+    /// chosen by the peer, and `local` the one chosen by us: an answer about another session is
+    /// discarded, and the request is sent again as if it had not been answered.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Endpoint::request`].
+    pub fn request_about_session(
+        &mut self,
+        now: Instant,
+        peer: SocketAddr,
+        message_type: MessageType,
+        (remote, local): (Seid, Seid),
+        body: &[u8],
+    ) -> Result<RequestId, RequestError> {
+        let sequence = self.requests.sequence(peer)?;
+        let header = Header::session(message_type, remote, sequence);
+        let request = self.send_request(now, (peer, None), &header, body)?;
+        let outstanding = OutstandingRequest {
+            request,
+            peer,
+            sequence,
+        };
+        let (seid, cause) = (local, false);
+        self.requests
+            .expect(outstanding, AnswerRequirement { seid, cause });
+        Ok(request)
     }
 
     /// Sends a session-related request, or another request on behalf of the owner. The outcome is
@@ -371,7 +436,7 @@ impl Endpoint {
         let sequence = self.requests.sequence(peer)?;
         let mut header = Header::node(message_type, sequence);
         header.seid = message_type.is_session().then_some(seid);
-        Ok(self.send_request(now, (peer, None), &header, body)?)
+        self.send_request(now, (peer, None), &header, body)
     }
 
     fn send_request(
@@ -380,7 +445,11 @@ impl Endpoint {
         (peer, about): (SocketAddr, Option<AssociationId>),
         header: &Header,
         body: &[u8],
-    ) -> Result<RequestId, Error> {
+    ) -> Result<RequestId, RequestError> {
+        let message_type = header.message_type;
+        if !self.config.sends.contains(&message_type) {
+            return Err(RequestError::NotSent { message_type });
+        }
         let bytes = self.encode_for_release(message(header, body)?.into());
         let answer = header.message_type.response().unwrap_or(MessageType(0));
         let sequence = header.sequence;
@@ -568,4 +637,10 @@ pub enum RequestError {
     /// The association does not exist.
     #[error("no such association")]
     NoAssociation,
+    /// The node does not send requests of this type ([`EndpointConfig::sends`]).
+    #[error("this node does not send a message of the type {message_type}")]
+    NotSent {
+        /// The type of the request.
+        message_type: MessageType,
+    },
 }

@@ -23,5 +23,6 @@ pub use answers::{
     Admission, RequestOrigin, ResponseCache, ResponseCacheLimits, ResponseKey, TransactionId,
 };
 pub use requests::{
-    OutstandingRequest, RequestId, Requests, RequestsFull, Retransmission, TimerAction,
+    AnswerRequirement, OutstandingRequest, RequestId, Requests, RequestsFull, Retransmission,
+    TimerAction,
 };

@@ -148,7 +148,9 @@ fn add_reading(tools: ToolSet, roots: &Roots) -> ToolSet {
     );
     let several = text_tool(
         "read_multiple_files",
-        "Reads several text files at once. A file that cannot be read does not affect the others.",
+        "Reads several text files at once, one block of text each. A block begins with the mark \
+         of this answer in brackets, which no file in it contains, and the path. A file that \
+         cannot be read does not affect the others.",
         object(
             [(
                 "paths",

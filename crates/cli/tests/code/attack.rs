@@ -14,7 +14,7 @@ async fn assert_limited(
     tight: impl FnOnce(&mut CodeBudget),
     limit: CodeLimit,
 ) -> Value {
-    let fixture = CodeFixture::open(|spec| spec.limits.time = HANG_GUARD);
+    let fixture = CodeFixture::without_time_limits();
     let mut budget = CodeBudget::default();
     tight(&mut budget);
     let cut = fixture
@@ -67,7 +67,7 @@ async fn oversized_string_is_refused() {
         assert_limited(code, tight, CodeLimit::Memory).await,
         json!(1 << 22)
     );
-    let fixture = CodeFixture::open(|_| {});
+    let fixture = CodeFixture::without_time_limits();
     for code in ["'x'.repeat(2 ** 29)", "'x'.repeat(2 ** 30)"] {
         let failed = fixture
             .run(ExecuteRequest::new(code))
@@ -137,7 +137,7 @@ async fn endless_promises_are_stopped() {
         assert_limited(code, tight, CodeLimit::Jobs).await,
         json!("calm")
     );
-    let fixture = CodeFixture::open(|_| {});
+    let fixture = CodeFixture::without_time_limits();
     let storm = fixture
         .run(ExecuteRequest::new(
             "for (;;) Promise.resolve().then(() => {})",
@@ -167,7 +167,7 @@ async fn memory_limit_is_enforced() {
         assert_limited(code, tight, CodeLimit::Memory).await,
         json!(100)
     );
-    let fixture = CodeFixture::open(|spec| spec.limits.time = HANG_GUARD);
+    let fixture = CodeFixture::without_time_limits();
     for code in [
         "const all = []; for (;;) all.push(new Array(1000).fill(0))",
         "const all = []; for (let i = 0;; i++) all.push('text ' + i)",
@@ -193,7 +193,7 @@ async fn output_limit_is_enforced() {
         assert_limited(code, tight, CodeLimit::Output).await,
         json!("written")
     );
-    let fixture = CodeFixture::open(|_| {});
+    let fixture = CodeFixture::without_time_limits();
     for code in [
         "for (;;) console.log('')",
         "for (;;) console.error('x'.repeat(1e5))",
@@ -218,7 +218,7 @@ async fn result_limit_is_enforced() {
 
 #[tokio::test]
 async fn run_ends_when_its_caller_goes_away() {
-    let fixture = CodeFixture::open(|spec| spec.limits.time = HANG_GUARD);
+    let fixture = CodeFixture::without_time_limits();
     let waits =
         GrantedFunctions::new().promise("wait", |_| std::future::pending::<Result<(), String>>());
     for execute in [

@@ -64,6 +64,15 @@ impl CodeFixture {
         }
     }
 
+    /// An actor whose runs reach no limit of time: on a slow machine, that would strike before the
+    /// limit that a test is about.
+    fn without_time_limits() -> Self {
+        Self::open(|spec| {
+            spec.limits.time = HANG_GUARD;
+            spec.limits.deadline = HANG_GUARD;
+        })
+    }
+
     /// Runs code while another actor answers as often as it can; that actor must answer at least
     /// once, unless the run ends at once.
     async fn run(&self, execute: ExecuteRequest) -> Result<RunResult, CodeError> {

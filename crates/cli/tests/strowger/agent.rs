@@ -28,8 +28,15 @@ pub(crate) struct Agent {
 impl Agent {
     /// Starts the program with these arguments, and completes the handshake.
     pub(crate) fn start(args: &[&str]) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_strowger"));
-        command.arg("mcp").args(args);
+        Self::start_by(&[], args)
+    }
+
+    /// Does the same by means of another program, which is given the command line.
+    pub(crate) fn start_by(program: &[&str], args: &[&str]) -> Self {
+        let line = program.iter().chain([&env!("CARGO_BIN_EXE_strowger")]);
+        let mut words = line.copied();
+        let mut command = Command::new(words.next().expect("the binary at least"));
+        command.args(words).arg("mcp").args(args);
         let mut child = Guarded::spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
         let stdin = child.stdin.take();
         let stdout = BufReader::new(child.stdout.take().expect("piped"));
@@ -307,7 +314,9 @@ fn code_reaches_only_the_tools_it_is_granted() {
 #[test]
 fn code_error_has_its_kind_and_position() {
     let folder = folder();
-    let mut agent = agent_in(&folder, &["--code"]);
+    // No limit of time strikes before the limit that a row is about.
+    let patient = "deadline=10m,code.time=10m,code.deadline=10m";
+    let mut agent = agent_in(&folder, &["--code", "--limit", patient]);
     let thrown = agent.call(
         "code_execute",
         &json!({ "code": "console.log('before');\nnull.x" }),
@@ -327,8 +336,10 @@ fn code_error_has_its_kind_and_position() {
         (&json!("thrown"), &json!("TypeError"), &json!(2)),
         "{told}"
     );
+    let endless = json!({ "code": "for (;;);", "time_ms": 300 });
+    let failed = agent.call("code_execute", &endless);
+    assert_eq!(failed["structuredContent"]["error"]["kind"], "time");
     for (code, kind) in [
-        ("for (;;);", "time"),
         ("'x'.repeat(2 ** 28)", "memory"),
         ("(function f() { f() })()", "stack"),
         ("for (;;) console.log('x'.repeat(1000))", "output"),
@@ -336,7 +347,7 @@ fn code_error_has_its_kind_and_position() {
         ("await new Promise(() => {})", "unsettled"),
         ("let = 3 3", "thrown"),
     ] {
-        let failed = agent.call("code_execute", &json!({ "code": code, "time_ms": 300 }));
+        let failed = agent.call("code_execute", &json!({ "code": code }));
         let error = &failed["structuredContent"]["error"];
         assert_eq!(error["kind"], kind, "{code}: {failed}");
     }

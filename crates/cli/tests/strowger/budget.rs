@@ -354,30 +354,33 @@ fn check_several(agent: &mut dyn CallTool) {
     );
     while !left.is_empty() {
         let answer = agent.call("read_multiple_files", &json!({ "paths": left }));
-        let text = texts(&answer).concat();
+        let blocks = texts(&answer);
+        let mark = blocks[0].split_once("] ").expect("a mark").0;
+        let mark = format!("{mark}] ");
         let mut unread = Vec::new();
-        for part in text.split("\n---\n") {
+        for block in &blocks {
+            let part = block.strip_prefix(&mark).expect("one mark");
             if let Some(paths) = part.strip_prefix("(not read, the answer is full: ") {
                 let paths = paths.split_once(": call again").expect("it says how").0;
                 unread = left.split_off(left.len() - paths.split(", ").count());
                 assert_eq!(unread.join(", "), paths);
                 continue;
             }
-            let path = part.split(':').next().expect("a path").to_owned();
-            let Some(text) = part.strip_prefix(&format!("{path}:\n")) else {
+            let end = part.find([':', ' ']).expect("a path");
+            let path = part[..end].to_owned();
+            let Some((head, text)) = part.split_once(":\n") else {
                 assert!(part.contains("no such file"), "{part}");
                 read.insert(path, String::new());
                 continue;
             };
             let mut text = text.to_owned();
-            if let Some((begin, note)) = text.rsplit_once("\n(more follows: ") {
-                let offset = number(note, "call read_text_file with offset=");
-                let rest = json!({ "path": path, "offset": offset.expect("it says how") });
-                text = format!("{begin}{}", join(&follow(agent, "read_text_file", &rest)));
+            if let Some(offset) = number(head, "call read_text_file with offset=") {
+                let rest = json!({ "path": path, "offset": offset });
+                text.push_str(&join(&follow(agent, "read_text_file", &rest)));
             }
             read.insert(path, text);
         }
-        assert!(unread.len() < left.len() + unread.len(), "{text}");
+        assert!(unread.len() < left.len() + unread.len(), "{blocks:?}");
         left = unread;
     }
     assert_eq!(read.len(), 4);

@@ -13,6 +13,7 @@ use strowger_gateway::client::Client as Control;
 use strowger_pfcp::ie::{Cause, CreateQer, GateStatus, Mbr};
 use strowger_pfcp_node::{Client, ClientConfig, ClientError, Session, SessionRules};
 
+use crate::agent::{Agent, cache};
 use crate::binary::{run, strowger, strowger_with_input};
 use crate::metrics::{LISTEN, get};
 use crate::running::Running;
@@ -188,6 +189,58 @@ fn address_space_limit_is_reported_before_loading() {
     assert!((2..1000).contains(&fits), "{}", ran.err);
     let ran = check(fits);
     assert_eq!(ran.code, 0, "{}", ran.err);
+}
+
+/// The pools of component memory reserve more than each of these limits, by default.
+#[test]
+fn components_and_code_run_under_a_limit_of_address_space() {
+    let (echo, cache) = (Manifest::of("echo", ""), cache());
+    let config = format!(
+        "[mcp]\ndeadline = \"10m\"\n[components]\ncache = {cache:?}\n[tools.code]\nenabled = true\n\
+         [tools.code.limits]\ntime = \"10m\"\ndeadline = \"10m\"\n"
+    );
+    let code = json!({ "code": "'x'.repeat(1e6).length + 1" });
+    let computed = |agent: &mut Agent| agent.call("code_execute", &code)["content"][0].clone();
+    let cache = cache.to_str().expect("text");
+    for gib in [1, 2, 8] {
+        let limit = format!("ulimit -v {} && exec \"$@\"", gib << 20);
+        let shell = ["sh", "-c", &limit, "sh"];
+        let node = Running::start_by(&shell, 0, &config);
+        let ran = node.ask(["component", "deploy", &echo.path(), "--expose"]);
+        assert_eq!(ran.code, 0, "{gib} GiB: {}\n{}", ran.err, node.log());
+        assert_eq!(answer(&node, "components/echo", "\"hello\""), "hello");
+        let mut agent = Agent::start(&["--control", &node.control]);
+        assert_eq!(computed(&mut agent)["text"], "1000001", "{gib} GiB");
+        node.end();
+        // And of an agent that starts the program.
+        let patient = "deadline=10m,code.time=10m,code.deadline=10m";
+        let args = ["--code", "--cache", cache, "--limit", patient];
+        let mut agent = Agent::start_by(&shell, &args);
+        assert_eq!(computed(&mut agent)["text"], "1000001", "{gib} GiB");
+    }
+}
+
+/// Configured components need room for all instances, which the node reserves when it starts.
+#[test]
+fn node_that_cannot_reserve_its_instances_names_limit_and_remedy() {
+    let place = tempfile::tempdir().expect("a temporary folder");
+    let (file, socket) = (place.path().join("node.toml"), place.path().join("control"));
+    let echo = Manifest::of("echo", "");
+    fs::write(&file, configured(&echo, "")).expect("the folder is writable");
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -v 1048576 && exec \"$@\"", "sh"]);
+    command.args([env!("CARGO_BIN_EXE_strowger"), "run", "--port", "0"]);
+    command.args([
+        Path::new("--config"),
+        &file,
+        Path::new("--control"),
+        &socket,
+    ]);
+    let ran = run(&mut command, b"");
+    assert_eq!(ran.code, 3, "{}", ran.err);
+    for part in ["components.instances", "1000 instances", "MiB", "ulimit -v"] {
+        assert!(ran.err.contains(part), "{part}: {}", ran.err);
+    }
 }
 
 #[test]

@@ -63,7 +63,8 @@ fn released(
 }
 
 fn answer(peer: &Peer, request: &Header, cause: Cause) {
-    let body = BodyBuilder::new().cause(cause);
+    let name = std::net::IpAddr::from(peer.address).into();
+    let body = BodyBuilder::new().node(&name).cause(cause);
     let bytes = message(&answer_header(request, None), body.as_slice());
     peer.send(&bytes.expect("short"));
 }

@@ -335,6 +335,11 @@ fn open_rows(path: &Path, options: FjallOptions) -> Result<(Rows, MarkFile, [u64
     }
     let database = path.join("db");
     if !database.try_exists().map_err(io)? {
+        // A new one would say that nothing was ever written.
+        if mark.group > 0 && !options.accept_loss {
+            let (path, groups) = (path.to_owned(), mark.group);
+            return Err(OpenError::Lost { path, groups });
+        }
         if !mark_file.try_lock().map_err(io)? {
             let (path, holder) = (path.to_owned(), tools::lock_holder(path));
             return Err(OpenError::Locked { path, holder });

@@ -257,6 +257,24 @@ async fn damaged_journal_is_never_silent() {
 }
 
 #[tokio::test]
+async fn store_whose_database_is_missing_is_not_created_anew() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = FjallOptions::default();
+    append(
+        &FjallStore::open(folder.path(), options).expect("it opens"),
+        3,
+    )
+    .await;
+    let database = folder.path().join("db");
+    let aside = folder.path().join("aside");
+    std::fs::rename(&database, &aside).expect("it is closed");
+    let opened = FjallStore::open(folder.path(), options);
+    assert!(matches!(opened, Err(OpenError::Lost { .. })), "{opened:?}");
+    std::fs::rename(&aside, &database).expect("nothing is in its place");
+    FjallStore::open(folder.path(), options).expect("all is there");
+}
+
+#[tokio::test]
 async fn torn_group_that_was_not_acknowledged_is_dropped() {
     let folder = tempfile::tempdir().expect("a folder");
     let open = || FjallStore::open(folder.path(), FjallOptions::default()).expect("it opens");

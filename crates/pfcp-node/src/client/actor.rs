@@ -10,12 +10,14 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use strowger::{Actor, Ask, Context, EarliestTimer, MailboxSpec, Reply};
 use strowger_pfcp::association::{AssociationId, NodeName};
-use strowger_pfcp::endpoint::{Endpoint as Protocol, EndpointConfig, Event, RequestError, Role};
-use strowger_pfcp::ie::FSeid;
+use strowger_pfcp::endpoint::{
+    DiscardReason, Endpoint as Protocol, EndpointConfig, Event, RequestError, Role,
+};
+use strowger_pfcp::ie::{Cause, FSeid};
 use strowger_pfcp::transaction::{RequestId, Retransmission};
 use strowger_pfcp::{MessageType, Seid};
 
-use super::error::setup_failed;
+use super::error::request_failed;
 use super::message::{
     ClientMsg, ClientReply, Delete, Establish, EstablishedSession, Exchange, Modify, Release,
 };
@@ -216,7 +218,10 @@ impl ClientActor {
             seid,
             body,
         } = request;
-        match self.send(now, *peer, *message_type, *seid, body) {
+        let sent = self
+            .protocol
+            .request(now, *peer, *message_type, *seid, body);
+        match sent.map_err(not_sent) {
             Ok(id) => self.record_request(id, *peer, RequestKind::Exchange(reply)),
             Err(error) => reply.send(Err(error)),
         }
@@ -238,7 +243,7 @@ impl ClientActor {
         let body = rules.into_request(&self.protocol.config().node, f_seid);
         let sent = body.map_err(ClientError::Request).and_then(|body| {
             let message_type = MessageType::SESSION_ESTABLISHMENT_REQUEST;
-            let id = self.send(now, peer, message_type, Seid(0), &body)?;
+            let id = self.send(now, peer, message_type, (Seid(0), seid), &body)?;
             Ok((id, body))
         });
         match sent {
@@ -269,7 +274,7 @@ impl ClientActor {
             },
         };
         let message_type = MessageType::SESSION_MODIFICATION_REQUEST;
-        match self.send(now, peer, message_type, remote, &body) {
+        match self.send(now, peer, message_type, (remote, seid), &body) {
             Ok(id) => self.record_request(id, peer, RequestKind::Modify { seid, body, reply }),
             Err(error) => reply.send(Err(error)),
         }
@@ -293,7 +298,7 @@ impl ClientActor {
             },
         };
         let message_type = MessageType::SESSION_DELETION_REQUEST;
-        match self.send(now, peer, message_type, remote, &request.body) {
+        match self.send(now, peer, message_type, (remote, seid), &request.body) {
             Ok(id) => {
                 if let Some(record) = self.sessions.get_mut(seid) {
                     record.state = SessionState::Closing;
@@ -304,19 +309,47 @@ impl ClientActor {
         }
     }
 
+    /// Sends a request about a session with the peer's SEID and ours.
     pub(super) fn send(
         &mut self,
         now: Instant,
         peer: SocketAddr,
         message_type: MessageType,
-        seid: Seid,
+        seids: (Seid, Seid),
         body: &[u8],
     ) -> Result<RequestId, ClientError> {
-        let sent = self.protocol.request(now, peer, message_type, seid, body);
-        sent.map_err(|error| match error {
-            RequestError::Message(error) => ClientError::Request(error),
-            _ => ClientError::Busy,
-        })
+        let sent = self
+            .protocol
+            .request_about_session(now, peer, message_type, seids, body);
+        sent.map_err(not_sent)
+    }
+
+    fn count_discarded(&self) {
+        let counted = |kind| self.protocol.discarded(kind);
+        let mut stats = self.stats.lock();
+        stats.malformed = counted(DiscardReason::Malformed);
+        stats.unexpected = counted(DiscardReason::Unexpected);
+    }
+
+    /// Reports the answer of a peer to the release of its association, which ends in any case.
+    fn release_answered(
+        &mut self,
+        association: AssociationId,
+        peer: SocketAddr,
+        cause: Option<Cause>,
+        invalid: Option<String>,
+    ) {
+        // A peer that knows no association has nothing to release.
+        let is_released =
+            |cause: Cause| cause.is_acceptance() || cause == Cause::NO_ESTABLISHED_ASSOCIATION;
+        if cause.is_some_and(is_released) {
+            return;
+        }
+        let error = request_failed(peer, cause, invalid);
+        tracing::warn!(%peer, %error, "an association is released without its peer");
+        for reply in self.releasing.remove(&association).unwrap_or_default() {
+            reply.send(Err(error.clone()));
+        }
     }
 
     /// Records a request that was sent.
@@ -341,6 +374,7 @@ impl ClientActor {
             tracing::debug!(unsent, "some datagrams could not be sent");
         }
         self.deliver_events();
+        self.count_discarded();
         let due = [self.protocol.poll_timeout(), self.due(now)];
         if let Some(at) = due.into_iter().flatten().min() {
             self.timer.arm(at, ClientMsg::Due, cx);
@@ -365,11 +399,17 @@ impl ClientActor {
                 invalid,
             } => {
                 self.not_found(now, peer, cause);
-                let error = setup_failed(peer, cause, invalid);
+                let error = request_failed(peer, cause, invalid);
                 for reply in self.associating.remove(&peer).unwrap_or_default() {
                     reply.send(Err(error.clone()));
                 }
             }
+            Event::ReleaseAnswered {
+                association,
+                peer,
+                cause,
+                invalid,
+            } => self.release_answered(association, peer, cause, invalid),
             Event::AssociationReleased { association } => {
                 self.forget_all(association.address);
                 for reply in self.releasing.remove(&association.id).unwrap_or_default() {
@@ -413,5 +453,13 @@ impl ClientActor {
             }
             _ => {}
         }
+    }
+}
+
+fn not_sent(error: RequestError) -> ClientError {
+    match error {
+        RequestError::Message(error) => ClientError::Request(error),
+        RequestError::NotSent { message_type } => ClientError::NotSent { message_type },
+        _ => ClientError::Busy,
     }
 }

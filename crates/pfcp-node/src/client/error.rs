@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use strowger::{AskError, StartError};
 use strowger_pfcp::ie::Cause;
-use strowger_pfcp::{Error, IeType, Seid};
+use strowger_pfcp::{Error, IeType, MessageType, Seid};
 
 use crate::journal::JournalError;
 use crate::load::MixError;
@@ -58,13 +58,25 @@ pub enum ClientError {
         /// The decoding error.
         error: Error,
     },
-    /// The peer accepted the request with a response that cannot be used.
-    #[error("{peer} accepted, but its answer is invalid: {reason}")]
+    /// The response cannot be used.
+    #[error("the answer of {peer} is invalid: {reason}")]
     InvalidAnswer {
         /// The peer that answered.
         peer: SocketAddr,
         /// The mandatory element that is missing or malformed, or another defect.
         reason: String,
+    },
+    /// The peer does not support the version of PFCP.
+    #[error("{peer} does not support PFCP version 1")]
+    Version {
+        /// The peer that answered.
+        peer: SocketAddr,
+    },
+    /// The control plane does not send requests of this type.
+    #[error("the control plane does not send a message of the type {message_type}")]
+    NotSent {
+        /// The type of the request.
+        message_type: MessageType,
     },
     /// The request cannot be encoded.
     #[error("the request cannot be written: {0}")]
@@ -111,8 +123,8 @@ impl From<AskError> for ClientError {
     }
 }
 
-/// Returns the error for an association setup that failed.
-pub(crate) fn setup_failed(
+/// Returns the error for the setup or release of an association that failed.
+pub(crate) fn request_failed(
     peer: SocketAddr,
     cause: Option<Cause>,
     invalid: Option<String>,

@@ -86,4 +86,9 @@ pub struct ClientStats {
     pub sessions_gone: u64,
     /// Number of events that were dropped because the recipient did not accept them.
     pub events_dropped: u64,
+    /// Number of messages from peers that were discarded as malformed.
+    pub malformed: u64,
+    /// Number of responses that matched no request: late, repeated, of the wrong type, or from
+    /// another address.
+    pub unexpected: u64,
 }

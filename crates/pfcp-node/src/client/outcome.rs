@@ -29,9 +29,11 @@ impl ClientActor {
     pub(super) fn answered(&mut self, now: Instant, request: PendingRequest, bytes: Arc<[u8]>) {
         let PendingRequest { peer, epoch, kind } = request;
         let (cause, _) = crate::load::answer(&bytes);
-        let outcome = match cause.is_acceptance() {
-            true => ResponseOutcome::Accepted,
-            false => ResponseOutcome::Refused(cause),
+        let outcome = match (cause, &kind) {
+            (cause, _) if cause.is_acceptance() => ResponseOutcome::Accepted,
+            // Without a valid Cause, nothing is known about the session.
+            (Cause::RESERVED, RequestKind::Restore(_)) => ResponseOutcome::Missing,
+            _ => ResponseOutcome::Refused(cause),
         };
         let is_current = epoch == self.epoch(peer) || seeded(Bug::EitherLifeBelieved);
         match kind {
@@ -45,7 +47,7 @@ impl ClientActor {
                 reply.send(Ok(bytes));
             }
             RequestKind::Delete { seid, reply } => {
-                self.deleted(seid, &bytes);
+                self.deleted(seid, is_current, &outcome, &bytes);
                 reply.send(Ok(bytes));
             }
             RequestKind::Restore(seid) => {
@@ -180,9 +182,23 @@ impl ClientActor {
     }
 
     /// Forgets a deleted session, either at once or when no more reports about it can arrive, TS
-    /// 29.244 §7.5.7.
-    fn deleted(&mut self, seid: Seid, bytes: &[u8]) {
-        if reports_follow(bytes) {
+    /// 29.244 §7.5.7. If the peer refuses the deletion although it has the session, the caller may
+    /// delete it again.
+    fn deleted(&mut self, seid: Seid, is_current: bool, outcome: &ResponseOutcome, bytes: &[u8]) {
+        let is_gone = match outcome {
+            ResponseOutcome::Accepted => true,
+            ResponseOutcome::Refused(cause) => matches!(
+                *cause,
+                Cause::SESSION_CONTEXT_NOT_FOUND | Cause::NO_ESTABLISHED_ASSOCIATION
+            ),
+            ResponseOutcome::Missing => false,
+        };
+        if !is_gone
+            && is_current
+            && let Some(record) = self.sessions.get_mut(seid)
+        {
+            record.state = SessionState::Up;
+        } else if reports_follow(bytes) {
             self.expiring.push(seid);
         } else {
             self.sessions.remove(seid);
@@ -206,7 +222,7 @@ impl ClientActor {
             // The session was deleted in the meantime.
             self.sessions.remove(seid);
             if let Ok((remote, _)) = established(peer, bytes) {
-                self.delete_unneeded_session(now, peer, remote);
+                self.delete_unneeded_session(now, peer, (remote, seid));
             }
             return;
         };
@@ -300,9 +316,9 @@ impl ClientActor {
     }
 
     /// Deletes a session that was established but is not needed any more.
-    fn delete_unneeded_session(&mut self, now: Instant, peer: SocketAddr, remote: Seid) {
+    fn delete_unneeded_session(&mut self, now: Instant, peer: SocketAddr, seids: (Seid, Seid)) {
         let message_type = MessageType::SESSION_DELETION_REQUEST;
-        if let Ok(id) = self.send(now, peer, message_type, remote, &[]) {
+        if let Ok(id) = self.send(now, peer, message_type, seids, &[]) {
             self.record_request(id, peer, RequestKind::DeleteUnneeded);
         }
     }
@@ -322,10 +338,9 @@ fn established(peer: SocketAddr, bytes: &[u8]) -> Result<(Seid, Vec<CreatedPdr>)
         ..
     } = *answer;
     accepted(peer, cause, offending_ie.as_ref().map(|ie| ie.ie()))?;
-    let missing = || ClientError::Refused {
+    let missing = || ClientError::InvalidAnswer {
         peer,
-        cause: Cause::CONDITIONAL_IE_MISSING,
-        offending_ie: Some(IeType::F_SEID),
+        reason: format!("accepted without a usable {}", IeType::F_SEID),
     };
     let usable = up_f_seid.filter(|f_seid| f_seid.seid != 0);
     let remote = usable.ok_or_else(missing)?;

@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 
 use strowger_pfcp::ie::{Cause, OffendingIe};
 use strowger_pfcp::validate::{Deviation, tolerate};
-use strowger_pfcp::{Error, Frame, Ie, IeType, Index, Interfaces, Message, MessageView};
+use strowger_pfcp::{
+    Error, Frame, Ie, IeType, Index, Interfaces, Message, MessageType, MessageView,
+};
 
 use super::{ClientError, accepted};
 use crate::metric;
@@ -12,6 +14,12 @@ use crate::metric;
 /// Decodes a response. The cause of a rejection is reported even if mandatory IEs are missing.
 pub(super) fn read(peer: SocketAddr, bytes: &[u8]) -> Result<Message, ClientError> {
     match whole(bytes) {
+        Ok(message)
+            if message.header.message_type == MessageType::VERSION_NOT_SUPPORTED_RESPONSE =>
+        {
+            tracing::warn!(%peer, "the peer does not support PFCP version 1");
+            Err(ClientError::Version { peer })
+        }
         Ok(message) => Ok(message),
         Err(error) => match rejection(bytes) {
             Some((cause, offending_ie)) => {
@@ -20,7 +28,10 @@ pub(super) fn read(peer: SocketAddr, bytes: &[u8]) -> Result<Message, ClientErro
                 accepted(peer, cause, offending_ie)?;
                 Err(ClientError::Answer { peer, error })
             }
-            None => Err(ClientError::Answer { peer, error }),
+            None => {
+                tracing::warn!(%peer, %error, "an answer cannot be read");
+                Err(ClientError::Answer { peer, error })
+            }
         },
     }
 }

@@ -275,7 +275,7 @@ impl ClientActor {
             }
             _ => return false,
         };
-        match self.send(now, peer, message_type, remote, &body) {
+        match self.send(now, peer, message_type, (remote, seid), &body) {
             Ok(id) => {
                 self.record_request(id, peer, kind);
                 true

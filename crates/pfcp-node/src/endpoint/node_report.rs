@@ -65,22 +65,34 @@ impl Endpoint {
         let Some(reply) = self.node_reports.remove(&request) else {
             return;
         };
-        // The cause of a rejection counts even if mandatory IEs are missing, so it is checked
-        // first.
-        reply.send(answer.and_then(|bytes| {
-            accepted(bytes)?;
-            Message::decode(bytes).map_err(NodeRequestError::Answer)?;
-            Ok(())
-        }));
+        let outcome = answer.and_then(|bytes| accepted(bytes));
+        if let Err(
+            error @ (NodeRequestError::Answer(_)
+            | NodeRequestError::InvalidAnswer(_)
+            | NodeRequestError::Version),
+        ) = &outcome
+        {
+            tracing::warn!(%error, "invalid answer to a node report");
+        }
+        reply.send(outcome);
     }
 }
 
 fn accepted(bytes: &[u8]) -> NodeReportResult {
     let frame = strowger_pfcp::Frame::decode(bytes).map_err(NodeRequestError::Answer)?;
+    if frame.header.message_type == MessageType::VERSION_NOT_SUPPORTED_RESPONSE {
+        return Err(NodeRequestError::Version);
+    }
     let mut tlvs = frame.tlvs().filter_map(Result::ok);
     let cause = tlvs.find(|tlv| tlv.ie == IeType::CAUSE);
+    // The cause of a rejection counts even if mandatory IEs are missing, so it is checked first.
     match cause.and_then(|tlv| tlv.value.first().copied()).map(Cause) {
-        Some(cause) if !cause.is_acceptance() => Err(NodeRequestError::Refused { cause }),
-        _ => Ok(()),
+        Some(cause) if cause.is_rejection() => Err(NodeRequestError::Refused { cause }),
+        // The value 0 is reserved, TS 29.244 §8.2.1.
+        Some(Cause(0)) => Err(NodeRequestError::InvalidAnswer("Cause is 0".to_owned())),
+        _ => {
+            Message::decode(bytes).map_err(NodeRequestError::Answer)?;
+            Ok(())
+        }
     }
 }

@@ -100,7 +100,19 @@ impl Endpoint {
     }
 
     /// Handles the response of a peer. If it agreed and there is a time limit, the wait continues.
-    pub(super) fn release_answered(&mut self, association: AssociationId, cause: Option<Cause>) {
+    pub(super) fn release_answered(
+        &mut self,
+        association: AssociationId,
+        cause: Option<Cause>,
+        invalid: Option<String>,
+    ) {
+        if let Some(reason) = invalid {
+            for waiter in self.releases.take(|one| one.association == association) {
+                let error = NodeRequestError::InvalidAnswer(reason.clone());
+                waiter.reply.send(Err(error));
+            }
+            return;
+        }
         let outcome = match cause {
             None => ReleaseOutcome::Unanswered,
             Some(cause) if !cause.is_acceptance() => ReleaseOutcome::Refused(cause),

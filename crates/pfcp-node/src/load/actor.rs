@@ -26,7 +26,7 @@ use super::message::LoadMsg;
 use super::mix::{ChangeKind, KindSequence};
 use super::requests::RequestBuilder;
 use super::{LoadPace, LoadPlan, LoadStats, pacer};
-use crate::client::{ClientError, setup_failed};
+use crate::client::{ClientError, request_failed};
 use crate::journal::Journal;
 use crate::restoration::{PeerSearch, RestorationQueue};
 use crate::socket::{Sockets, local_address_for};
@@ -499,7 +499,7 @@ impl LoadActor {
                 cause,
                 invalid,
             } => {
-                let error = setup_failed(peer, cause, invalid);
+                let error = request_failed(peer, cause, invalid);
                 for reply in self.waiting.drain(..) {
                     reply.send(Err(error.clone()));
                 }

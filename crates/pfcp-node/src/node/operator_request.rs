@@ -28,6 +28,12 @@ pub enum NodeRequestError {
     /// The response cannot be decoded.
     #[error("the answer cannot be read: {0}")]
     Answer(Error),
+    /// The response cannot be used, for the given reason.
+    #[error("the answer is invalid: {0}")]
+    InvalidAnswer(String),
+    /// The peer does not support the version of PFCP.
+    #[error("the peer does not support PFCP version 1")]
+    Version,
     /// The peer refused the request.
     #[error("the peer refused: cause {} ({cause})", .cause.0)]
     Refused {

@@ -290,7 +290,11 @@ impl Peer {
 
     pub(crate) async fn answer(&self, request: &[u8], seid: Seid, cause: Cause) {
         let request = Frame::decode(request).unwrap().header;
-        let body = BodyBuilder::new().cause(cause);
+        let body = match request.message_type.is_session() {
+            true => BodyBuilder::new(),
+            false => BodyBuilder::new().node(&self.name.into()),
+        };
+        let body = body.cause(cause);
         let answer = message(&answer_header(&request, Some(seid)), body.as_slice()).unwrap();
         self.socket.send(&answer).await.unwrap();
     }

@@ -3,19 +3,19 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use strowger::{Accepts, Actor, ActorSystem, Context};
 use strowger_pfcp::ie::{
-    ApplyAction, Cause, CreateFar, FarId, PdrId, Precedence, RemoveFar, UpdatePdr,
+    ApplyAction, Cause, CreateFar, FSeid, FarId, Ie as _, PdrId, Precedence, RemoveFar, UpdatePdr,
 };
 use strowger_pfcp::message::SessionModificationRequest;
-use strowger_pfcp::{Frame, Header, MessageType, Seid};
+use strowger_pfcp::{Frame, Header, IeType, MessageType, Seid};
 use strowger_pfcp_node::{
     Association, Client, ClientConfig, ClientError, ClientEvent, Load, LoadPace, LoadPlan, Node,
     NodeConfig, NodeHandle, OnLoss, PeerLoss, Restoration, Session, SessionFilter, SessionInfo,
@@ -356,6 +356,8 @@ struct ScriptedAnswers {
     setups: AtomicU32,
     heartbeats: AtomicU32,
     established: AtomicU32,
+    /// The SEIDs of the client, by those that this peer gave its sessions.
+    seids: Mutex<BTreeMap<u64, Seid>>,
 }
 
 impl Scripted {
@@ -390,6 +392,10 @@ impl ScriptedAnswers {
         let stamp = self.stamp.load(Ordering::Relaxed).to_be_bytes();
         let recovery = [&[0, 96, 0, 4][..], &stamp].concat();
         let node = [0, 60, 0, 5, 0, 127, 0, 0, 1];
+        let mut client = frame
+            .header
+            .seid
+            .and_then(|seid| self.seids.lock().unwrap().get(&seid.0).copied());
         let body = match kind {
             MessageType::HEARTBEAT_REQUEST => {
                 self.heartbeats.fetch_add(1, Ordering::Relaxed);
@@ -400,12 +406,20 @@ impl ScriptedAnswers {
                 [&node[..], &[0, 19, 0, 1, 1], &recovery].concat()
             }
             MessageType::SESSION_ESTABLISHMENT_REQUEST => {
+                let mut tlvs = frame.tlvs().map_while(Result::ok);
+                let f_seid = tlvs.find(|tlv| tlv.ie == IeType::F_SEID)?;
+                client = Some(FSeid::decode(f_seid.value).ok()?.seid.into());
                 let cause = get(&self.establishments);
                 let mut body = [&node[..], &[0, 19, 0, 1, cause]].concat();
                 if cause == 1 {
                     let number = 1 + self.established.fetch_add(1, Ordering::Relaxed);
+                    let number = u64::from(number);
+                    self.seids
+                        .lock()
+                        .unwrap()
+                        .extend(client.map(|client| (number, client)));
                     body.extend_from_slice(&[0, 57, 0, 13, 2]);
-                    body.extend_from_slice(&u64::from(number).to_be_bytes());
+                    body.extend_from_slice(&number.to_be_bytes());
                     body.extend_from_slice(&[127, 0, 0, 1]);
                 }
                 body
@@ -418,6 +432,7 @@ impl ScriptedAnswers {
         }
         let header = Header {
             message_type: kind.response()?,
+            seid: frame.header.seid.map(|_| client.unwrap_or_default()),
             ..frame.header
         };
         let mut bytes = Vec::new();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use strowger::ActorSystem;
 use strowger_pfcp::endpoint::BodyBuilder;
-use strowger_pfcp::ie::Cause;
+use strowger_pfcp::ie::{Cause, FSeid, Ie as _};
 use strowger_pfcp::validate::Deviation;
 use strowger_pfcp::{Frame, IeType, Message, MessageType};
 use strowger_pfcp_node::{
@@ -178,11 +178,17 @@ fn user_plane(answer: impl Fn(MessageType) -> BodyBuilder + Send + 'static) -> S
         .unwrap();
     std::thread::spawn(move || {
         let mut buffer = [0; 2048];
+        // The SEID of the last session that the client requested.
+        let mut client = strowger_pfcp::Seid(0);
         while let Ok((length, from)) = socket.recv_from(&mut buffer) {
             let Ok(frame) = Frame::decode(&buffer[..length]) else {
                 continue;
             };
-            let seid = frame.header.seid.map(|_| strowger_pfcp::Seid(1));
+            let mut tlvs = frame.tlvs().map_while(Result::ok);
+            if let Some(f_seid) = tlvs.find(|tlv| tlv.ie == IeType::F_SEID) {
+                client = FSeid::decode(f_seid.value).unwrap().seid.into();
+            }
+            let seid = frame.header.seid.map(|_| client);
             let header = strowger_pfcp::endpoint::answer_header(&frame.header, seid);
             let body = answer(frame.header.message_type);
             let bytes = strowger_pfcp::endpoint::message(&header, body.as_slice()).unwrap();

@@ -190,11 +190,14 @@ impl<'a> TopLevelElements<'a> {
             .then(|| period.and_then(|byte| timer(*byte)))
     }
 
-    /// Returns the Cause.
-    pub(super) fn cause(&self) -> Option<Cause> {
-        self.cause
-            .and_then(|value| value.first())
-            .map(|&value| Cause(value))
+    /// Parses the Cause. The value 0 is reserved, and makes the element invalid, TS 29.244 §8.2.1.
+    pub(super) fn cause(&self) -> Result<Cause, ErrorKind> {
+        let value = self.cause.ok_or(ErrorKind::Missing(IeType::CAUSE))?;
+        match value.first() {
+            None => Err(ErrorKind::Length { have: 0, need: 1 }),
+            Some(0) => Err(ErrorKind::Malformed { field: "Cause" }),
+            Some(&value) => Ok(Cause(value)),
+        }
     }
 }
 

@@ -28,8 +28,9 @@ impl Endpoint {
         )
     }
 
-    /// Requests the peer to release an association. The association ends with
-    /// [`Event::AssociationReleased`], even if the peer does not answer.
+    /// Requests the peer to release an association. [`Event::ReleaseAnswered`] has the answer of
+    /// the peer. The association ends with [`Event::AssociationReleased`], even if the peer refuses
+    /// or does not answer.
     ///
     /// # Errors
     /// Returns [`RequestsFull`] if too many requests are waiting for answers.

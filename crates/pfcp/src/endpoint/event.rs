@@ -81,13 +81,19 @@ pub enum Event {
         /// The time that the release may take.
         within: Option<Duration>,
     },
-    /// A peer that was asked to release its association ([`Endpoint::request_release`]) answered,
-    /// or did not answer (`cause` is `None`). The association exists until it is released.
+    /// A peer that was asked to release its association ([`Endpoint::request_release`]) or was sent
+    /// its release ([`Endpoint::release`]) answered, sent an answer that cannot be used
+    /// (`invalid`), or did not answer (both are `None`). In the first case the association exists
+    /// until it is released, in the second it ends in any case.
     ReleaseAnswered {
         /// The association whose release was answered.
         association: AssociationId,
+        /// The peer that was asked.
+        peer: SocketAddr,
         /// The cause in the answer.
         cause: Option<Cause>,
+        /// The defect of the answer.
+        invalid: Option<String>,
     },
     /// A request, other than a setup, was refused because its Node ID belongs to another peer.
     ClaimRefused {
@@ -187,4 +193,16 @@ pub enum Event {
         /// The fault of this occurrence.
         detail: String,
     },
+}
+
+impl Event {
+    /// Returns the event that a peer did not answer the release of its association.
+    pub(super) const fn release_unanswered(association: AssociationId, peer: SocketAddr) -> Self {
+        Self::ReleaseAnswered {
+            association,
+            peer,
+            cause: None,
+            invalid: None,
+        }
+    }
 }

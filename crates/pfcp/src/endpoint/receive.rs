@@ -14,7 +14,7 @@ use crate::association::{Association, AssociationId, NodeName, Recovery};
 use crate::error::{Error, ErrorKind};
 use crate::ie::{Cause, IeType};
 use crate::message::MessageType;
-use crate::transaction::{Admission, TransactionId};
+use crate::transaction::{Admission, AnswerRequirement, TransactionId};
 use crate::validate::encode_for_older;
 use crate::wire::{Frame, Header, Seid, Sequence, frames};
 
@@ -460,8 +460,8 @@ impl Endpoint {
             sequence,
             ..
         } = frame.header;
-        if let Some(local) = self.requests.local_seid(peer, sequence)
-            && let Err(detail) = check_session_answer(local, &frame.header, top)
+        if let Some(expected) = self.requests.expected(peer, sequence, message_type)
+            && let Err(detail) = check_session_answer(expected, &frame.header, top)
         {
             return self.discard(now, DiscardReason::Malformed, peer, || detail);
         }
@@ -483,21 +483,21 @@ impl Endpoint {
             });
             return;
         };
-        self.node_answer(now, peer, top, purpose);
+        self.node_answer(now, peer, (message_type, top), purpose);
     }
 
     fn node_answer(
         &mut self,
         now: Instant,
         peer: SocketAddr,
-        top: &TopLevelElements<'_>,
+        (message_type, top): (MessageType, &TopLevelElements<'_>),
         purpose: NodeRequestPurpose,
     ) {
         match purpose {
             NodeRequestPurpose::Associate => {
-                let cause = top.cause();
+                let cause = top.cause().ok();
                 let is_refusal = cause.is_some_and(|cause| !cause.is_acceptance());
-                let setup = accepted_setup(top).and_then(|(node, recovery)| {
+                let setup = accepted_setup(message_type, top).and_then(|(node, recovery)| {
                     let setup = self.associations.set_up(now, node, peer, recovery);
                     setup.map_err(|error| error.to_string())
                 });
@@ -517,28 +517,96 @@ impl Endpoint {
             }
             NodeRequestPurpose::Heartbeat(association) => match top.recovery() {
                 Ok(recovery) => self.evaluate_stamp(now, peer, recovery),
-                Err(_) => self.on_peer_alive(now, association),
+                Err(kind) => {
+                    self.without_stamp(now, peer, message_type, kind);
+                    self.on_peer_alive(now, association);
+                }
             },
             NodeRequestPurpose::Confirm(association) => {
-                self.confirmed(now, association, top.recovery().ok());
+                let stamp = top.recovery();
+                if let Err(kind) = stamp {
+                    self.without_stamp(now, peer, message_type, kind);
+                }
+                self.confirmed(now, association, stamp.ok());
             }
-            NodeRequestPurpose::Release(association) => self.released(association),
+            // The sessions of the association have ended locally, so its end does not depend on the
+            // answer.
+            NodeRequestPurpose::Release(association) => {
+                self.release_answered(association, peer, message_type, top);
+                self.released(association);
+            }
             // The peer decides whether and when it releases the association.
             NodeRequestPurpose::Update(association) => {
-                let cause = Some(top.cause().unwrap_or(Cause::REQUEST_REJECTED));
-                self.events
-                    .push_back(Event::ReleaseAnswered { association, cause });
+                self.release_answered(association, peer, message_type, top);
             }
         }
+    }
+
+    /// Reports the answer to a heartbeat that has no Recovery Time Stamp. It proves that the peer
+    /// is there, but not which of its incarnations.
+    fn without_stamp(
+        &mut self,
+        now: Instant,
+        peer: SocketAddr,
+        message_type: MessageType,
+        kind: ErrorKind,
+    ) {
+        let detail = || {
+            format!(
+                "{message_type}: {}",
+                fault(IeType::RECOVERY_TIME_STAMP)(kind)
+            )
+        };
+        self.discard(now, DiscardReason::Malformed, peer, detail);
+    }
+
+    fn release_answered(
+        &mut self,
+        association: AssociationId,
+        peer: SocketAddr,
+        message_type: MessageType,
+        top: &TopLevelElements<'_>,
+    ) {
+        let cause = valid_cause(message_type, top);
+        let (cause, invalid) = match (cause, top.node()) {
+            (Ok(cause), Err(kind)) if cause.is_acceptance() => {
+                (None, Some(fault(IeType::NODE_ID)(kind)))
+            }
+            (Ok(cause), _) => (Some(cause), None),
+            (Err(reason), _) => (None, Some(reason)),
+        };
+        self.events.push_back(Event::ReleaseAnswered {
+            association,
+            peer,
+            cause,
+            invalid,
+        });
+    }
+}
+
+/// Returns the Cause of an answer, or the reason why the answer cannot be used.
+fn valid_cause(message_type: MessageType, top: &TopLevelElements<'_>) -> Result<Cause, String> {
+    if message_type == MessageType::VERSION_NOT_SUPPORTED_RESPONSE {
+        return Err("the peer does not support PFCP version 1".to_owned());
+    }
+    top.cause().map_err(fault(IeType::CAUSE))
+}
+
+/// Names the element that an error is about.
+fn fault(ie: IeType) -> impl Fn(ErrorKind) -> String {
+    move |kind| match kind {
+        ErrorKind::Missing(_) => kind.to_string(),
+        _ => format!("{ie}: {kind}"),
     }
 }
 
 /// Returns what an Association Setup Response that accepts must contain, TS 29.244 §7.4.4.2, or the
 /// first element that is missing or malformed.
-fn accepted_setup(top: &TopLevelElements<'_>) -> Result<(NodeName, Recovery), String> {
-    let fault = |ie: IeType| move |kind: ErrorKind| format!("{ie}: {kind}");
-    let cause = top.cause().ok_or(ErrorKind::Missing(IeType::CAUSE));
-    let cause = cause.map_err(fault(IeType::CAUSE))?;
+fn accepted_setup(
+    message_type: MessageType,
+    top: &TopLevelElements<'_>,
+) -> Result<(NodeName, Recovery), String> {
+    let cause = valid_cause(message_type, top)?;
     if !cause.is_acceptance() {
         return Err(cause.to_string());
     }
@@ -547,25 +615,26 @@ fn accepted_setup(top: &TopLevelElements<'_>) -> Result<(NodeName, Recovery), St
     Ok((node, recovery.map_err(fault(IeType::RECOVERY_TIME_STAMP))?))
 }
 
-/// Checks that the answer to a request about a session has a Cause, which is mandatory in all of
-/// them, and is about that session: it carries our SEID, or SEID 0 if the peer refuses because it
-/// does not know the session (TS 29.244 §7.2.2.4.2).
+/// Checks that the answer to a request about a session is about that session: it carries our SEID,
+/// or SEID 0 if the peer refuses because it does not know the session (TS 29.244 §7.2.2.4.2). If
+/// the owner relies on it, also checks the Cause, which is mandatory in all of these answers.
 fn check_session_answer(
-    local: Seid,
+    expected: AnswerRequirement,
     header: &Header,
     top: &TopLevelElements<'_>,
 ) -> Result<(), String> {
-    let kind = header.message_type;
-    let cause = top.cause().filter(|cause| cause.0 != 0);
-    let Some(cause) = cause else {
-        return Err(format!("{kind} has no Cause"));
-    };
+    let (message_type, local) = (header.message_type, expected.seid);
+    let cause = top.cause();
+    if let (true, Err(kind)) = (expected.cause, cause) {
+        return Err(format!("{message_type}: {}", fault(IeType::CAUSE)(kind)));
+    }
+    let accepts = cause.is_ok_and(Cause::is_acceptance);
     match header.seid {
         Some(seid) if seid == local => Ok(()),
-        Some(Seid(0)) if !cause.is_acceptance() => Ok(()),
+        Some(Seid(0)) if !accepts => Ok(()),
         seid => {
             let seid = seid.unwrap_or_default();
-            Err(format!("{kind} has SEID {seid}, expected {local}"))
+            Err(format!("{message_type} has SEID {seid}, expected {local}"))
         }
     }
 }

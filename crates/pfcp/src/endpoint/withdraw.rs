@@ -12,7 +12,7 @@ use super::{Endpoint, Event, NodeRequestPurpose, RequestError};
 use crate::association::AssociationId;
 use crate::message::MessageType;
 use crate::seeded_bug::{Bug, seeded};
-use crate::transaction::OutstandingRequest;
+use crate::transaction::{AnswerRequirement, OutstandingRequest};
 use crate::wire::{Header, Seid};
 
 impl NodeRequestPurpose {
@@ -81,7 +81,9 @@ impl Endpoint {
     /// answer without a Cause, or about another session, is then discarded, and the request is sent
     /// again as if it had not been answered.
     pub fn expect_seid(&mut self, outstanding: OutstandingRequest, seid: Seid) {
-        self.requests.set_local_seid(outstanding, seid);
+        let cause = true;
+        self.requests
+            .expect(outstanding, AnswerRequirement { seid, cause });
     }
 
     /// Withdraws a request: it is not sent again and has no outcome, and a late answer to it is

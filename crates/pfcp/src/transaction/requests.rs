@@ -101,11 +101,22 @@ struct PendingRequest {
     /// The association that the request is about, if any.
     about: Option<AssociationId>,
     answer: MessageType,
-    /// Our SEID of the session that the request is about, if the answer has to carry it.
-    local_seid: Option<Seid>,
+    /// The contents that the answer must have, if the request is about a session.
+    expected: Option<AnswerRequirement>,
     /// The encoded request, or `None` once it is withdrawn.
     bytes: Option<Arc<[u8]>>,
     sent: u32,
+}
+
+/// The contents that the answer to a request about a session must have. Any other answer is
+/// discarded, and the request is sent again as if it had not been answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AnswerRequirement {
+    /// Our SEID of the session, which the answer carries, TS 29.244 §7.2.2.4.2.
+    pub seid: Seid,
+    /// Whether the answer must have a valid Cause. Otherwise the owner of the request judges what
+    /// the answer lacks.
+    pub cause: bool,
 }
 
 /// A request that is waiting for its answer, and its destination.
@@ -183,7 +194,7 @@ impl Requests {
                 request,
                 about,
                 answer,
-                local_seid: None,
+                expected: None,
                 bytes: Some(bytes),
                 sent: 1,
             },
@@ -196,22 +207,27 @@ impl Requests {
         request
     }
 
-    /// Records our SEID of the session that a request is about.
-    pub fn set_local_seid(&mut self, outstanding: OutstandingRequest, seid: Seid) {
+    /// Records the contents that the answer to a request must have.
+    pub fn expect(&mut self, outstanding: OutstandingRequest, expected: AnswerRequirement) {
         let key = (outstanding.peer, outstanding.sequence);
         let waiting = self.waiting.get_mut(&key);
         if let Some(waiting) = waiting.filter(|waiting| waiting.request == outstanding.request) {
-            waiting.local_seid = Some(seid);
+            waiting.expected = Some(expected);
         }
     }
 
-    /// Returns our SEID of the session that a waiting request is about, if it was recorded.
+    /// Returns the contents that an answer of type `answer` must have, if they were recorded for a
+    /// waiting request that is answered by this type.
     #[must_use]
-    pub fn local_seid(&self, peer: SocketAddr, sequence: Sequence) -> Option<Seid> {
-        let waiting = self.waiting.get(&(peer, sequence));
-        waiting
-            .filter(|waiting| waiting.bytes.is_some())?
-            .local_seid
+    pub fn expected(
+        &self,
+        peer: SocketAddr,
+        sequence: Sequence,
+        answer: MessageType,
+    ) -> Option<AnswerRequirement> {
+        let waiting = self.waiting.get(&(peer, sequence))?;
+        let fits = waiting.bytes.is_some() && waiting.answer == answer;
+        waiting.expected.filter(|_| fits)
     }
 
     /// Matches an answer with its request. Returns `None` if the answer is late or repeated, comes

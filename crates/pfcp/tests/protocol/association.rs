@@ -440,7 +440,9 @@ fn requests_are_withdrawn_with_their_association() {
         };
         let unanswered = Event::ReleaseAnswered {
             association: id,
+            peer: at(2),
             cause: None,
+            invalid: None,
         };
         let expected = if ends {
             vec![]
@@ -633,13 +635,21 @@ fn a_release_ends_the_association_on_both_sides() {
     let id = smf.associations().iter().next().expect("one").id;
     smf.release(now, id).expect("room");
     exchange(now, &mut smf, &mut upf);
-    for endpoint in [&mut smf, &mut upf] {
-        assert!(matches!(
-            events(endpoint)[..],
-            [Event::AssociationReleased { .. }]
-        ));
-        assert!(endpoint.associations().is_empty());
-    }
+    assert!(matches!(
+        events(&mut smf)[..],
+        [
+            Event::ReleaseAnswered {
+                cause: Some(Cause::REQUEST_ACCEPTED),
+                ..
+            },
+            Event::AssociationReleased { .. }
+        ]
+    ));
+    assert!(matches!(
+        events(&mut upf)[..],
+        [Event::AssociationReleased { .. }]
+    ));
+    assert!(smf.associations().is_empty() && upf.associations().is_empty());
 }
 
 #[test]

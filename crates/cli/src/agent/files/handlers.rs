@@ -1,5 +1,7 @@
 //! Implementations of the verbs for files.
 
+use std::hash::{BuildHasher as _, RandomState};
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
@@ -146,7 +148,7 @@ pub(super) async fn read_several(
         return Ok(read_page_of_several(&roots, &args.paths, progress, page).await);
     }
     let count = args.paths.len() as f64;
-    let (mut left, mut files, mut texts) = (most, Vec::new(), Vec::new());
+    let (mut left, mut files, mut sections) = (most, Vec::new(), Vec::new());
     for (at, path) in args.paths.iter().enumerate() {
         progress.report(at as f64, Some(count), path).await;
         let text = async {
@@ -173,11 +175,11 @@ pub(super) async fn read_several(
             });
         match text {
             Ok(text) => {
-                texts.push(format!("{path}:\n{text}"));
                 files.push(json!({ "path": path, "content": text }));
+                sections.push(FileSection::new(format!("{path}:\n"), text));
             }
             Err(fault) => {
-                texts.push(format!("{path}: {}", fault.message));
+                sections.push(FileSection::new(format!("{path}: "), fault.message.clone()));
                 files.push(json!({ "path": path, "error": fault.message }));
             }
         }
@@ -185,8 +187,51 @@ pub(super) async fn read_several(
     progress
         .report(count, Some(count), "all files were read")
         .await;
-    let answer = ToolOutput::text(texts.join("\n---\n"));
+    let answer = answer_of_sections(&sections);
     Ok(answer.with_local_value(json!({ "files": files })))
+}
+
+/// One file in an answer about several.
+struct FileSection {
+    /// The name of the file, and whether its text or an error follows.
+    head: String,
+    text: String,
+}
+
+impl FileSection {
+    /// Maximum number of bytes of a head, besides the path.
+    const HEAD: usize = 112;
+
+    const fn new(head: String, text: String) -> Self {
+        Self { head, text }
+    }
+}
+
+/// Returns an answer with one block of text for each section.
+///
+/// Some agents see the blocks joined, so a block alone does not tell a file from a text in another
+/// file that looks like the head of a section. Each head therefore begins with a mark that is in
+/// no file of the answer.
+fn answer_of_sections(sections: &[FileSection]) -> ToolOutput {
+    let mark = unused_mark(sections);
+    let blocks = sections.iter();
+    blocks.fold(ToolOutput::default(), |answer, section| {
+        let FileSection { head, text } = section;
+        answer.with_text(format!("[{mark}] {head}{text}"))
+    })
+}
+
+/// Returns a mark that is in none of the sections. It is random, so that files cannot be prepared
+/// to contain it, or to contain so many marks that the search takes long.
+fn unused_mark(sections: &[FileSection]) -> String {
+    let random = RandomState::new();
+    let is_used = |mark: &str| {
+        let mut sections = sections.iter();
+        sections.any(|section| section.head.contains(mark) || section.text.contains(mark))
+    };
+    let marks = (0_u64..).map(|turn| format!("file-{:08x}", random.hash_one(turn) >> 32));
+    let mut unused = marks.filter(|mark| !is_used(mark));
+    unused.next().unwrap_or_default()
 }
 
 /// Maximum number of paths to name of files that were not read.
@@ -200,25 +245,26 @@ async fn read_page_of_several(
     page: usize,
 ) -> ToolOutput {
     let count = paths.len() as f64;
-    let (mut left, mut texts, mut unread) = (page, Vec::new(), Vec::new());
+    let (mut left, mut sections, mut unread) = (page, Vec::new(), Vec::new());
     for (at, path) in paths.iter().enumerate() {
-        // The path and the line between two files count as well.
-        left = left.saturating_sub(path.len() + 8);
+        // The heads count as well.
+        left = left.saturating_sub(path.len() + FileSection::HEAD);
         if left == 0 && at > 0 {
             unread.push(path.as_str());
             continue;
         }
         progress.report(at as f64, Some(count), path).await;
-        let text = match read_beginning(roots, path, left).await {
-            Ok((text, None)) => format!("{path}:\n{text}"),
+        let section = match read_beginning(roots, path, left).await {
+            Ok((text, None)) => FileSection::new(format!("{path}:\n"), text),
             Ok((text, Some(next))) => {
                 left = 0;
-                format!("{path}:\n{text}\n(more follows: call read_text_file with offset={next})")
+                let more = format!("more follows: call read_text_file with offset={next}");
+                FileSection::new(format!("{path} ({more}):\n"), text)
             }
-            Err(fault) => format!("{path}: {}", fault.message),
+            Err(fault) => FileSection::new(format!("{path}: "), fault.message),
         };
-        left = left.saturating_sub(text.len());
-        texts.push(text);
+        left = left.saturating_sub(section.text.len());
+        sections.push(section);
     }
     if !unread.is_empty() {
         let named = unread.len().min(MAX_NAMED_UNREAD);
@@ -227,14 +273,13 @@ async fn read_page_of_several(
             more => format!(" and {more} more"),
         };
         let named = unread[..named].join(", ");
-        texts.push(format!(
-            "(not read, the answer is full: {named}{more}: call again with these)"
-        ));
+        let note = format!("(not read, the answer is full: {named}{more}: call again with these)");
+        sections.push(FileSection::new(note, String::new()));
     }
     let read = paths.len() - unread.len();
     let summary = format!("{read} of {count} files were read");
     progress.report(read as f64, Some(count), &summary).await;
-    ToolOutput::text(texts.join("\n---\n"))
+    answer_of_sections(&sections)
 }
 
 /// Reads the beginning of a text file. Returns the offset of the rest too, if there is one.
