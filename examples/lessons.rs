@@ -35,7 +35,7 @@ use std::process::{ExitCode, Termination};
 /// The name of an example, and its `main`.
 type Lesson = (&'static str, fn() -> ExitCode);
 
-const LESSONS: [Lesson; 25] = [
+const LESSONS: [Lesson; 26] = [
     ("agent_tools", || agent_tools::main().report()),
     ("ask", || ask::main().report()),
     ("blocking", || blocking::main().report()),
