@@ -20,7 +20,7 @@ use strowger_tools::files::{Files, FilesMessage, FilesSpec, ReadRequest, WriteRe
 use strowger_wasm::{Host, HostLimits};
 
 // The sandbox in which a node runs code: that of components, adapted to the code actor.
-#[path = "../../crates/cli/src/compose/sandbox.rs"]
+#[path = "../../crates/cli/src/compose/agents/sandbox.rs"]
 mod sandbox;
 
 const REPORT: &str = "

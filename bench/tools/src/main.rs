@@ -7,7 +7,7 @@ mod files;
 mod folders;
 mod mcp;
 mod programs;
-#[path = "../../../crates/cli/src/compose/sandbox.rs"]
+#[path = "../../../crates/cli/src/compose/agents/sandbox.rs"]
 mod sandbox;
 mod streams;
 mod stress;

@@ -22,7 +22,7 @@ use strowger_gateway::mcp::ToolSet;
 pub(crate) use self::node::{add as add_node, decode as add_decode};
 pub(crate) use self::proxy::{node_tools, register};
 pub(crate) use self::roots::Roots;
-use crate::compose::tools::Tools;
+use crate::compose::agents::Tools;
 
 /// The server name that agents see.
 const SERVER_NAME: &str = "strowger";

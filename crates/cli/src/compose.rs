@@ -1,22 +1,25 @@
 //! Composition of a node from actors, components, tools, PFCP, endpoints and metrics. This is the
 //! only place where their crates meet.
 
-mod agents;
-pub(crate) mod code;
+#[cfg(feature = "agents")]
+pub(crate) mod agents;
+#[cfg(not(feature = "agents"))]
+#[path = "compose/without_agents.rs"]
+pub(crate) mod agents;
+#[cfg(feature = "components")]
+pub(crate) mod components;
+#[cfg(not(feature = "components"))]
+#[path = "compose/without_components.rs"]
 pub(crate) mod components;
 pub(crate) mod endpoints;
 mod health;
 mod logs;
 mod n4;
-mod policy;
-mod sandbox;
-pub(crate) mod tools;
 mod topics;
 pub(crate) mod verbs;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use serde_json::{Value, json};
 use strowger::{ActorSystem, ShutdownReport};
@@ -28,18 +31,15 @@ use strowger_gateway::metrics::MetricsRecorder;
 use strowger_gateway::{Gateway, OpenError};
 use strowger_pfcp_node::{Node, NodeError, NodeHandle, NodeParts, StoreError};
 
-use crate::agent;
 use crate::config::Config;
 use crate::control;
 use crate::exit::{CliResult, Failure};
 
+use self::agents::Tools;
 use self::components::Components;
 use self::endpoints::EndpointTokens;
 use self::health::LateNode;
 pub(crate) use self::n4::{elements, elements_as_text, stats as n4_stats};
-use self::policy::ComponentPolicy;
-pub(crate) use self::sandbox::Realms;
-use self::tools::Tools;
 
 /// A running node.
 #[derive(Debug)]
@@ -85,9 +85,9 @@ async fn start_in(
     recorder: Option<MetricsRecorder>,
 ) -> CliResult<RunningNode> {
     let (later, later_components) = (LateNode::default(), components::LateComponents::default());
-    let later_tools = tools::LateTools::default();
+    let later_tools = agents::LateTools::default();
     let health = components::add_health(health::node_health(config, &later), &later_components);
-    let health = tools::add_health(health, &later_tools);
+    let health = agents::add_health(health, &later_tools);
     // Opened before the node, so that it can report that the node is not ready, and closed last.
     let http = match recorder {
         Some(recorder) => open_http(system, config, tokens, recorder, &health).await?,
@@ -96,14 +96,11 @@ async fn start_in(
     let components = components::start(system, config).await?;
     // Nothing else sets it.
     let _ = later_components.set(components.clone());
-    let realms = code::realms(components.host(), &config.tools).await?;
-    let tools = tools::start(system, &config.tools, realms).await?;
+    let tools = agents::start(system, config, &components).await?;
     // Nothing else sets it.
     let _ = later_tools.set(tools.clone());
     let mut parts = NodeParts::default();
-    if let Some(policy) = ComponentPolicy::of(config, &components)? {
-        parts.policy = Some(Arc::new(policy));
-    }
+    parts.policy = components::policy(config, &components)?;
     let node = Node::start_with(system, config.n4.clone(), parts).await;
     let node = node.map_err(|error| node_failure(&error))?;
     // Nothing else sets it.
@@ -111,14 +108,13 @@ async fn start_in(
     let methods = logs::register(Methods::new().with_health(health));
     let methods = n4::register(methods, &node);
     let methods = components::register(methods, &components);
-    let methods = tools::register(methods, &tools);
     let control = agents::LateControlPath::default();
-    let mcp = agents::open(system, &config.mcp, &tools, &control).await?;
-    let methods = agent::register(methods, &mcp);
+    let mcp = agents::open(system, config, &tools, &control).await?;
+    let methods = agents::register(methods, &tools, &mcp);
     let gateway = open_control(system, config, methods.clone()).await?;
     // Nothing else sets it.
     let _ = control.set(gateway.path().to_owned());
-    agents::serve_http(config, tokens, &mcp, http.as_ref());
+    agents::serve_http(config, &tokens.agents, &mcp, http.as_ref());
     let relayed = topics::relay(system, components::relays(config)).await;
     relayed.map_err(|error| Failure::outside(error.to_string()))?;
     let endpoints = endpoints::open(system, &config.gateway, tokens, methods).await?;
@@ -146,7 +142,7 @@ async fn open_http(
     let Some(address) = config.metrics.listen else {
         return Ok(None);
     };
-    let limits = config.metrics.limits(config.mcp.connections);
+    let limits = config.metrics.limits(config.mcp.http_connections());
     let open = |address| {
         let (recorder, health) = (recorder.clone(), health.clone());
         async move {

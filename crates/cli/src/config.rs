@@ -3,13 +3,20 @@
 //! Every key has a safe default, and an unknown key is an error that shows its place. The rows
 //! under `[n4]` belong to the PFCP node; see [`NodeConfig`].
 
+#[cfg(feature = "agents")]
+pub(crate) mod agents;
+#[cfg(not(feature = "agents"))]
+#[path = "config/without_agents.rs"]
+pub(crate) mod agents;
 mod change;
-mod code;
-mod component;
+#[cfg(feature = "components")]
+pub(crate) mod component;
+#[cfg(not(feature = "components"))]
+#[path = "config/without_components.rs"]
+pub(crate) mod component;
+#[cfg(not(feature = "agents"))]
+mod defaults;
 mod doors;
-mod limit;
-mod mcp;
-mod tools;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -21,13 +28,10 @@ use strowger_gateway::http::HttpLimits;
 use strowger_gateway::listeners::ListenersSpec;
 use strowger_pfcp_node::NodeConfig;
 
+use self::agents::{McpSection, ToolsSection};
 pub(crate) use self::change::changes;
-pub(crate) use self::code::{CODE_LIMITS, CodeSection, ProgramsSection, set_code_limit};
-pub(crate) use self::component::{ComponentSection, ComponentsSection, Embedded};
+use self::component::{ComponentSection, ComponentsSection};
 pub(crate) use self::doors::{DoorsSection, GATEWAY_TOKEN, MCP_TOKEN};
-pub(crate) use self::limit::{LimitSet, set_size as set_size_limit};
-pub(crate) use self::mcp::{MCP_LIMITS, McpSection};
-pub(crate) use self::tools::{FILE_LIMITS, FilesSection, ToolsSection};
 use crate::exit::{CliResult, Failure};
 pub(crate) use strowger_pfcp_cli::problem::Problem;
 
@@ -279,11 +283,8 @@ impl Config {
         let mut config = Self::parse(&text, &path.display().to_string())?;
         let folder = path.parent().unwrap_or_else(|| Path::new(""));
         config.doors.resolve_paths(folder);
-        config.components.resolve_paths(folder);
-        for component in &mut config.component {
-            component.resolve_paths(folder);
-        }
-        config.tools.resolve_paths(folder);
+        component::resolve_paths(&mut config, folder);
+        agents::resolve_paths(&mut config, folder);
         Ok((config, text))
     }
 
@@ -316,28 +317,8 @@ impl Config {
             ("gateway.memory", gateway.memory, 4096),
             ("metrics.connections", self.metrics.connections, 1),
             ("metrics.head", self.metrics.head, 256),
-            ("mcp.connections", self.mcp.connections, 1),
-            ("tools.streams.streams", self.tools.streams.streams, 1),
-            ("tools.streams.readers", self.tools.streams.readers, 1),
-            ("tools.streams.piece", self.tools.streams.piece, 1),
-            ("tools.streams.waiting", self.tools.streams.waiting, 1),
-            (
-                "tools.streams.window",
-                self.tools.streams.window as usize,
-                1,
-            ),
-            ("mcp.sessions", self.mcp.sessions, 1),
-            ("mcp.calls", self.mcp.calls, 1),
-            ("mcp.body", self.mcp.body, 4096),
-            ("mcp.answer", self.mcp.answer, 4096),
         ];
-        for (key, value, least) in too_small {
-            if value < least {
-                let what = format!("is {value}; must be at least {least}");
-                return Some(Problem::at(key, &what));
-            }
-        }
-        self.duration_problem()
+        minimum_problem(too_small).or_else(|| self.duration_problem())
     }
 
     /// Returns the first problem of durations and addresses.
@@ -351,17 +332,9 @@ impl Config {
             ("gateway.deadline", gateway.deadline),
             ("gateway.stall", gateway.stall),
             ("metrics.time", self.metrics.time),
-            ("tools.streams.stall", self.tools.streams.stall),
-            ("tools.streams.idle", self.tools.streams.idle),
-            ("mcp.deadline", self.mcp.deadline),
-            ("mcp.idle", self.mcp.idle),
-            ("mcp.time", self.mcp.time),
         ];
-        for (key, value) in spans {
-            if value < MIN_DURATION || value > MAX_DURATION {
-                let what = format!("is {value:?}; must be from 100ms to 60m");
-                return Some(Problem::at(key, &what));
-            }
+        if let Some(problem) = range_problem(spans) {
+            return Some(problem);
         }
         let addresses = [("gateway.tcp", gateway.tcp), ("gateway.web", gateway.web)];
         for (key, address) in addresses {
@@ -383,23 +356,17 @@ impl Config {
 
     /// Returns the first problem of the node's parts, its name and its log filter.
     fn section_problem(&self) -> Option<Problem> {
-        if let Some(problem) = self.components.problem(self.component.len()) {
+        if let Some(problem) = component::problem(self) {
             return Some(problem);
         }
         if let Some(problem) = self.doors.problem() {
             return Some(problem);
         }
-        let has_tokens = !self.doors.token.is_empty();
-        if self.mcp.http && self.mcp.token_file.is_none() && !has_tokens {
-            let what = "needs mcp.token_file or a [[doors.token]], because every user of this \
-                        host can connect";
-            return Some(Problem::at("mcp.http", what));
-        }
-        if self.metrics.tokens && !has_tokens {
+        if self.metrics.tokens && self.doors.token.is_empty() {
             let what = "needs a [[doors.token]], because nothing could authenticate";
             return Some(Problem::at("metrics.tokens", what));
         }
-        if let Some(problem) = self.tools.problem(self.components.instances) {
+        if let Some(problem) = agents::problem(self) {
             return Some(problem);
         }
         if self.node.name.is_empty() {
@@ -425,6 +392,25 @@ impl Config {
 
 const MIN_DURATION: Duration = Duration::from_millis(100);
 const MAX_DURATION: Duration = Duration::from_secs(3600);
+
+/// Returns the problem of the first number that is less than its minimum: key, value and minimum.
+fn minimum_problem<const N: usize>(numbers: [(&str, usize, usize); N]) -> Option<Problem> {
+    let (key, value, least) = numbers
+        .into_iter()
+        .find(|(_, value, least)| value < least)?;
+    let what = format!("is {value}; must be at least {least}");
+    Some(Problem::at(key, &what))
+}
+
+/// Returns the problem of the first duration that is out of range.
+fn range_problem<const N: usize>(durations: [(&str, Duration); N]) -> Option<Problem> {
+    let range = MIN_DURATION..=MAX_DURATION;
+    let (key, value) = durations
+        .into_iter()
+        .find(|(_, value)| !range.contains(value))?;
+    let what = format!("is {value:?}; must be from 100ms to 60m");
+    Some(Problem::at(key, &what))
+}
 
 #[cfg(test)]
 mod tests;

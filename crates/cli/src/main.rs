@@ -4,8 +4,10 @@
 //! [`output::Output`], and fails with an [`exit::Failure`]. Only this module prints failures and
 //! chooses the exit status of the process.
 
+#[cfg(feature = "agents")]
 mod agent;
 mod command;
+#[cfg(feature = "components")]
 mod component;
 mod compose;
 mod config;
@@ -13,6 +15,8 @@ mod conformance;
 mod control;
 mod log;
 mod log_ring;
+#[cfg(not(feature = "agents"))]
+mod missing;
 
 use std::process::ExitCode;
 

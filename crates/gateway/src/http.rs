@@ -18,11 +18,12 @@
 //! hyper answers a request that it cannot parse with only a status. The stream suppresses that
 //! response, and the client gets an explanation with a remedy instead.
 
+pub(crate) mod bearer;
 mod client;
 mod client_stream;
 mod connection;
 mod page;
-mod response;
+pub(crate) mod response;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -37,15 +38,14 @@ use strowger::{
 };
 
 use self::connection::{HttpConnection, HttpConnectionArgs};
-pub(crate) use self::response::{
-    HttpResponse, text_response, unauthorized, unavailable, with_guard,
-};
 use crate::access::{AuditLog, Callers, Token};
 use crate::connection::ByteStream;
 use crate::gateway::{ConnectionCounter, OpenError};
 use crate::health::HealthRegistry;
 use crate::listener::{Endpoint, ListenAddress, Listener, ListenerArgs};
-use crate::mcp::{McpHttpService, McpHttpSpec};
+use crate::mcp::McpHttpService;
+#[cfg(feature = "mcp")]
+use crate::mcp::McpHttpSpec;
 use crate::metrics::MetricsRecorder;
 use crate::snapshot::SnapshotTaker;
 use crate::unauthenticated::{self, UnauthenticatedSlot};
@@ -109,6 +109,10 @@ impl Default for HttpLimits {
 #[derive(Debug)]
 pub struct HttpServer {
     address: SocketAddr,
+    #[cfg_attr(
+        not(feature = "mcp"),
+        expect(dead_code, reason = "only `serve_mcp` reads it")
+    )]
     state: Arc<HttpState>,
     supervisor: SupervisorRef,
 }
@@ -203,6 +207,7 @@ impl HttpServer {
     }
 
     /// Serves agents at `/mcp` from now on. Only the first call has an effect.
+    #[cfg(feature = "mcp")]
     pub fn serve_mcp(&self, agents: McpHttpSpec) {
         self.state
             .agents
@@ -221,6 +226,9 @@ impl HttpServer {
         self.supervisor.stopped().await;
     }
 }
+
+/// The path at which agents are served.
+pub(crate) const MCP_PATH: &str = "/mcp";
 
 /// The path of the actor that takes snapshots.
 const SNAPSHOT_TAKER: &str = "/watch/reader";

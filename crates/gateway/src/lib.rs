@@ -49,6 +49,8 @@
 //!
 //! Endpoints of the owner are Unix sockets, so the crate builds on Unix only.
 //!
+//! The feature `mcp`, which is on by default, adds the module [`mcp`] and its dependencies.
+//!
 //! # Wire protocol
 //!
 //! A connection carries frames in both directions; [`Frame`](frame::Frame) and
@@ -79,7 +81,11 @@ pub mod http;
 mod limits;
 mod listener;
 pub mod listeners;
+#[cfg(feature = "mcp")]
 pub mod mcp;
+#[cfg(not(feature = "mcp"))]
+#[path = "without_mcp.rs"]
+mod mcp;
 pub mod method;
 pub mod metrics;
 mod process;

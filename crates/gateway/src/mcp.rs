@@ -38,8 +38,8 @@ use tokio::time::sleep;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::answer_limit::AnswerLimit;
+pub(crate) use self::http::McpHttpService;
 pub use self::http::McpHttpSpec;
-pub(crate) use self::http::{McpHttpService, PATH, token};
 use self::line::LineTransport;
 use self::server::McpHandler;
 pub use self::tool::{

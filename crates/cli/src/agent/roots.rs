@@ -10,7 +10,7 @@ use strowger_tools::files::{
 };
 
 use super::ASK_TIMEOUT;
-use crate::compose::tools::Tools;
+use crate::compose::agents::Tools;
 
 /// The roots that agents can reach. Clones share them.
 #[derive(Clone, Debug)]

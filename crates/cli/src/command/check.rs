@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use strowger_pfcp_node::{Durability, StoreConfig};
 
-use crate::compose::{components, endpoints, tools};
+use crate::compose::{agents, components, endpoints};
 use crate::config::Config;
 use crate::exit::{CliResult, Failure};
 use crate::output::Output;
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &CheckArgs, output: &mut Output) -> CliResult {
         Config::read(&args.file)?.0
     };
     let components = components::check(&config)?;
-    let tools = tools::check(&config.tools)?;
+    let tools = agents::check(&config.tools)?;
     endpoints::tokens(&config)?;
     let file = args.file.display().to_string();
     let listen = config.n4.listen.iter().map(ToString::to_string);

@@ -19,6 +19,9 @@ use crate::component::{load_failure, read_bytes, read_manifest, read_with_manife
 use crate::exit::{CliResult, Failure};
 use crate::output::Output;
 
+/// The description of the command in listings.
+pub(super) const ABOUT: &str = "Create, build, sign, run and deploy WebAssembly components";
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum ComponentCommand {
     /// Create a package for a new component.

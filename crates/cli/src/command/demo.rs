@@ -1,6 +1,14 @@
 //! `strowger demo`: a node with embedded defaults, and an SMF that keeps it busy.
 
-mod dir;
+#[cfg(feature = "agents")]
+mod agents;
+#[cfg(not(feature = "agents"))]
+#[path = "demo/without_agents.rs"]
+mod agents;
+#[cfg(feature = "components")]
+mod policy;
+#[cfg(not(feature = "components"))]
+#[path = "demo/without_components.rs"]
 mod policy;
 mod stats;
 
@@ -14,7 +22,7 @@ use strowger_pfcp_node::{
 };
 use tokio::time::{Instant, interval_at, sleep_until};
 
-use self::dir::DemoDir;
+use self::agents::DemoTools;
 use self::policy::TrapMessage;
 use self::stats::DemoStats;
 use super::duration;
@@ -27,7 +35,7 @@ use crate::output::{Output, TextStyle};
 use strowger_pfcp_cli::load;
 use strowger_pfcp_cli::signals::ShutdownSignals;
 
-const EXAMPLES: &str = "\
+const TEMPLATE: &str = "\
 Examples:
   strowger demo
   strowger demo --for 10s --chaos
@@ -37,15 +45,11 @@ Examples:
 The SMF establishes sessions at --rate until --sessions are held, then keeps replacing the oldest.
 
 With --chaos, session handlers panic while they are in use. Each session must then accept a
-modification that names its own PDR; otherwise it counts as lost. The policy component traps twice
-per second.
+modification that names its own PDR; otherwise it counts as lost.
 
-The policy component, qos-cap, is asked about each new session. It caps rates at 50 Mbit/s uplink
-and 200 Mbit/s downlink and rejects none. If it does not answer, after a trap or within 5 s, the
-session is accepted as requested; the summary counts these sessions.
+POLICY
 
-Tools for agents can access only a new temporary directory, which is deleted at the end; code of
-agents runs in a sandbox.
+TOOLS
 
 User traffic is simulated: sessions count it and report usage to the SMF, but forward no packets.
 
@@ -55,11 +59,18 @@ With --json the first line is {\"n4\": \"127.0.0.1:8805\", \"control\": \"PATH\"
 Exit codes:
   1  a session was lost or rejected";
 
+/// Returns the end of the help, which describes the parts that this program was built with.
+fn after_help() -> String {
+    TEMPLATE
+        .replace("POLICY", policy::HELP)
+        .replace("TOOLS", agents::HELP)
+}
+
 /// Panics a second: more than the promised ten, since the first ones wait until a session is held.
 const PANICS_PER_SECOND: f64 = 12.0;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = after_help())]
 pub(crate) struct DemoArgs {
     /// Stop after this time, such as 30s or 5m [default: run until Ctrl-C].
     #[arg(long = "for", value_name = "DURATION", value_parser = duration::parse)]
@@ -116,13 +127,13 @@ async fn demo(args: &DemoArgs, output: &mut Output) -> CliResult {
     // The actors of the SMF stop first, then those of the node.
     let orderly = load::SHUTDOWN_TIMEOUT.saturating_add(config.node.shutdown);
     let mut signals = ShutdownSignals::with_time_limit(orderly)?;
-    let folder = DemoDir::create()?;
-    folder.grant(&mut config);
+    let tools = DemoTools::create()?;
+    tools.grant(&mut config);
     let running = compose::start(&config).await?;
     announce(args, &running, output)?;
     let stats = run_load(args, &running, &mut signals, output).await;
     running.shutdown().await;
-    drop(folder);
+    tools.remove();
     let stats = stats?;
     if args.json {
         output.json(&stats.to_json())?;
@@ -173,7 +184,6 @@ const METRICS_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHO
 /// Number of transmissions of a request by the SMF, one a second: together longer than the policy
 /// may take, so that a session whose policy is late is accepted late instead of being given up.
 const TRIES: u32 = 10;
-const _: () = assert!(TRIES as u64 > policy::BUDGET.as_secs());
 
 /// Bytes of a session after which its usage is reported: a few seconds of the simulated traffic.
 const REPORT_THRESHOLD: u64 = 500_000;
@@ -244,7 +254,7 @@ async fn show_progress(
             () = signals.recv() => return Ok(()),
             _ = traps.tick() => {
                 if let Some(poison) = &poison {
-                    poison.send_to(running);
+                    poison.send_to(&running.components);
                 }
                 continue;
             }
@@ -282,10 +292,24 @@ fn announce(args: &DemoArgs, running: &RunningNode, output: &mut Output) -> CliR
         let metrics = output.paint(TextStyle::Cyan, format!("http://{address}/metrics"));
         output.line(format!("  metrics  {metrics}"))?;
     }
-    output.line(format!("  policy   {} {}", policy::NAME, policy::RULE))?;
+    if let Some(rule) = policy::RULE {
+        output.line(format!("  policy   {rule}"))?;
+    }
     let tools: Vec<_> = running.tools.addresses().collect();
-    let tools = output.paint(TextStyle::Cyan, tools.join(" "));
-    output.line(format!("  tools    {tools}"))?;
+    if !tools.is_empty() {
+        let tools = output.paint(TextStyle::Cyan, tools.join(" "));
+        output.line(format!("  tools    {tools}"))?;
+    }
+    let missing: Vec<&str> = [policy::MISSING, agents::MISSING]
+        .into_iter()
+        .flatten()
+        .collect();
+    if !missing.is_empty() {
+        let missing = missing.join(" and ");
+        output.line(format!(
+            "  without  {missing}; the default build has more, see --help"
+        ))?;
+    }
     output.line("")?;
     output.line(output.paint(
         TextStyle::Faint,
@@ -300,22 +324,18 @@ fn announce(args: &DemoArgs, running: &RunningNode, output: &mut Output) -> CliR
         true => String::new(),
         false => format!(" --control {}", running.control.display()),
     };
-    let read = format!("ask tools/files#read '{{\"path\": \"{}\"}}'", dir::NOTE);
-    let run = r#"ask tools/code#execute '{"code": "6 * 7"}'"#;
-    let width = program.len() + at.len() + read.len().max(run.len()) + 3;
-    for (command, what) in [
+    let of_node = [
         ("tree", "the supervised actors"),
         ("top", "live view of the busiest actors"),
-        (
-            "component list",
-            "the policy component that is asked about sessions",
-        ),
         ("pfcp sessions", "the sessions of the node"),
-        ("ask tools/files#list", "the files that agents can access"),
-        (&read, "one of these files"),
-        (run, "run code in the sandbox, as an agent does"),
-        ("mcp", "MCP server for an agent that starts this command"),
-    ] {
+    ];
+    let commands = of_node
+        .iter()
+        .chain(policy::COMMANDS)
+        .chain(agents::COMMANDS);
+    let longest = commands.clone().map(|(command, _)| command.len()).max();
+    let width = program.len() + at.len() + longest.unwrap_or_default() + 3;
+    for (command, what) in commands {
         let command = format!("  {program} {command}{at}");
         output.line(format!(
             "{command:<width$}  {}",

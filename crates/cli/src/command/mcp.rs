@@ -19,8 +19,9 @@ use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
 use crate::agent::{self, Roots};
-use crate::compose::{Realms, code, tools};
-use crate::config::{Config, FilesSection, ToolsSection};
+use crate::compose::agents::{Realms, code, tools};
+use crate::config::Config;
+use crate::config::agents::{FilesSection, ToolsSection};
 use crate::control::ControlArgs;
 use crate::exit::{CliResult, Failure};
 use crate::output::Output;
@@ -57,6 +58,9 @@ Keys of --limit:
 
 Times are durations such as 500ms, 1.5s, 2m or 1h; all other values are whole numbers, sizes also
 with a unit such as 64MiB.";
+
+/// The description of the command in listings.
+pub(super) const ABOUT: &str = "Serve tools to an AI agent over the Model Context Protocol (MCP)";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -200,7 +204,7 @@ impl McpArgs {
 
     /// Returns the realms that code runs in, if any code runs.
     async fn realms(&self, section: &ToolsSection) -> CliResult<Option<Arc<Realms>>> {
-        if !section.code.enabled && !section.programs.enabled {
+        if !section.runs_code() {
             return Ok(None);
         }
         let mut limits = Config::default().components.limits();

@@ -27,6 +27,7 @@ mod export;
 mod forward;
 mod memory;
 mod methods;
+mod policy;
 mod stats;
 
 use std::collections::BTreeMap;
@@ -35,11 +36,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use strowger::{ActorPath, ActorSystem};
+use strowger::{ActorPath, ActorSystem, ChildSpec};
 use strowger_gateway::relay::RelaySpec;
+use strowger_pfcp_node::Policy;
 use strowger_wasm::host::LoadStage;
 use strowger_wasm::manifest::AccessChange;
-use strowger_wasm::message::Event;
 use strowger_wasm::registry::{DeploymentStatus, RegistryError, WiderAccess};
 use strowger_wasm::{ComponentRegistry, Host, Image, LoadError, Manifest};
 
@@ -47,7 +48,8 @@ use self::deployment::{Deployment, Deployments};
 pub(super) use self::methods::register;
 pub(super) use self::stats::{LateComponents, add_health};
 use crate::component::{load_failure, read_with_manifest};
-use crate::config::{ComponentSection, Config, Embedded};
+use crate::config::Config;
+use crate::config::component::{ComponentSection, Embedded};
 use crate::exit::{CliResult, Failure};
 
 /// The components of a node, and the deployment on whose behalf this handle acts, if any. Clones
@@ -92,10 +94,23 @@ pub(super) async fn start(system: &ActorSystem, config: &Config) -> CliResult<Co
     Ok(components)
 }
 
-/// Returns the topics of components that clients may read.
-pub(super) fn relays(config: &Config) -> Vec<(String, RelaySpec<Event>)> {
-    let topics = config.components.topics.iter();
-    let relay = |topic: &String| (topic.clone(), RelaySpec::new(topic, export::event_to_json));
+/// Returns the configured policy of the N4 node, if it is a component.
+pub(super) fn policy(
+    config: &Config,
+    components: &Components,
+) -> CliResult<Option<Arc<dyn Policy>>> {
+    let policy = policy::ComponentPolicy::of(config, components)?;
+    Ok(policy.map(|policy| Arc::new(policy) as _))
+}
+
+/// Returns the relays of the topics of components that clients may read.
+pub(super) fn relays(config: &Config) -> Vec<ChildSpec> {
+    let topics = config.components.topics.iter().enumerate();
+    let relay = |(at, topic): (usize, &String)| {
+        // A topic may contain slashes, a key may not.
+        let key = format!("{at}.{}", topic.replace('/', "."));
+        RelaySpec::new(topic, export::event_to_json).child(&key)
+    };
     topics.map(relay).collect()
 }
 
@@ -124,7 +139,7 @@ pub(crate) fn check(config: &Config) -> CliResult<Vec<String>> {
     if let Some(name) = &config.n4.policy.component
         && !names.contains(name)
     {
-        return Err(super::policy::unknown_component(name));
+        return Err(policy::unknown_component(name));
     }
     Ok(names)
 }

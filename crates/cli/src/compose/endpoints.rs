@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use strowger::ActorSystem;
@@ -91,7 +91,7 @@ pub(crate) fn tokens(config: &Config) -> CliResult<EndpointTokens> {
             None => token,
         });
     }
-    let single = |file: Option<&PathBuf>, name: &'static str, role| {
+    let single = |file: Option<&Path>, name: &'static str, role| {
         let mut tokens = shared.clone();
         if let Some(file) = file {
             tokens.push(Token::new(name, role, read_secret(file)?));
@@ -103,10 +103,9 @@ pub(crate) fn tokens(config: &Config) -> CliResult<EndpointTokens> {
         Token::check(&tokens).map_err(same)?;
         Ok::<_, Failure>(tokens)
     };
-    let gateway = config.gateway.token_file.as_ref();
+    let gateway = config.gateway.token_file.as_deref();
     let gateway = gateway.filter(|_| has_endpoints(&config.gateway));
-    let agents = config.mcp.token_file.as_ref();
-    let agents = agents.filter(|_| config.mcp.http);
+    let agents = config.mcp.http_token_file();
     Ok(EndpointTokens {
         gateway: single(gateway, GATEWAY_TOKEN, Role::Operator)?,
         agents: single(agents, MCP_TOKEN, Role::Agent)?,
@@ -117,7 +116,7 @@ pub(crate) fn tokens(config: &Config) -> CliResult<EndpointTokens> {
 /// Checks whether tokens can be sent over HTTP.
 fn check_http(config: &Config) -> CliResult {
     let keys = [
-        ("mcp.http", config.mcp.http),
+        ("mcp.http", config.mcp.serves_http()),
         ("metrics.tokens", config.metrics.tokens),
     ];
     for (key, _) in keys.into_iter().filter(|(_, is_set)| *is_set) {

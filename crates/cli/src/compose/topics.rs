@@ -1,17 +1,16 @@
 //! Topics of a node that clients may subscribe to.
 
 use serde_json::{Value, json};
-use strowger::{ActorSystem, StartError, Strategy, Supervisor};
+use strowger::{ActorSystem, ChildSpec, StartError, Strategy, Supervisor};
 use strowger_gateway::access::AuditRecord;
 use strowger_gateway::relay::RelaySpec;
 use strowger_pfcp_node::{PeerRestartEvent, SessionEvent, UsageMeasurement, UsageReported};
-use strowger_wasm::message::Event;
 
 /// Relays `@(topic/n4/sessions)`, `@(topic/n4/usage)`, `@(topic/n4/restarts)`, the changes made by
 /// callers at `@(topic/doors/audit)`, and the topics of components.
 pub(super) async fn relay(
     system: &ActorSystem,
-    components: Vec<(String, RelaySpec<Event>)>,
+    components: Vec<ChildSpec>,
 ) -> Result<(), StartError> {
     let sessions = RelaySpec::new(SessionEvent::TOPIC, session_to_json).child("sessions");
     let usage = RelaySpec::new(UsageReported::TOPIC, usage_to_json).child("usage");
@@ -21,10 +20,8 @@ pub(super) async fn relay(
         .child(usage)
         .child(restarts)
         .child(RelaySpec::new(AuditRecord::TOPIC, AuditRecord::to_json).child("audit"));
-    for (at, (topic, relay)) in components.into_iter().enumerate() {
-        // A topic may contain slashes, a key may not.
-        let key = format!("{at}.{}", topic.replace('/', "."));
-        topics = topics.child(relay.child(&key));
+    for relay in components {
+        topics = topics.child(relay);
     }
     system.supervise("topics", topics).await.map(drop)
 }

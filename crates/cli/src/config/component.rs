@@ -9,7 +9,7 @@ use strowger_wasm::host::OverBudgetAction;
 use strowger_wasm::manifest::{Grant, ManifestCaps};
 use strowger_wasm::signature::TrustPolicy;
 
-use super::Problem;
+use super::{Config, Problem};
 
 /// The limits of all components together.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -74,6 +74,19 @@ pub(crate) struct Embedded {
     pub(crate) manifest: &'static str,
 }
 
+/// Resolves the paths of both sections relative to the directory of the configuration.
+pub(super) fn resolve_paths(config: &mut Config, folder: &Path) {
+    config.components.resolve_paths(folder);
+    for component in &mut config.component {
+        component.resolve_paths(folder);
+    }
+}
+
+/// Returns the first problem of both sections that the types cannot rule out.
+pub(super) fn problem(config: &Config) -> Option<Problem> {
+    config.components.problem(config.component.len())
+}
+
 impl Default for ComponentsSection {
     fn default() -> Self {
         let limits = HostLimits::default();
@@ -112,7 +125,7 @@ impl ComponentsSection {
 
     /// Resolves the cache directory, and those that may be granted, relative to the directory of
     /// the configuration.
-    pub(super) fn resolve_paths(&mut self, folder: &Path) {
+    fn resolve_paths(&mut self, folder: &Path) {
         if let Some(grant) = &mut self.caps.grant {
             resolve_grant_paths(grant, folder);
         }
@@ -123,7 +136,7 @@ impl ComponentsSection {
 
     /// Returns the first problem that the types cannot rule out; `count` is the number of
     /// configured components.
-    pub(super) fn problem(&self, count: usize) -> Option<Problem> {
+    fn problem(&self, count: usize) -> Option<Problem> {
         const MAX_INSTANCES: usize = 20_000;
         if !(1..=MAX_INSTANCES).contains(&self.instances) {
             let what = format!("is {}; must be from 1 to {MAX_INSTANCES}", self.instances);
@@ -214,7 +227,7 @@ impl ComponentSection {
     }
 
     /// Resolves the manifest and the granted directories relative to that of the configuration.
-    pub(super) fn resolve_paths(&mut self, folder: &Path) {
+    fn resolve_paths(&mut self, folder: &Path) {
         self.manifest = folder.join(&self.manifest);
         if let Some(grant) = &mut self.grant {
             resolve_grant_paths(grant, folder);

@@ -20,7 +20,7 @@ mod attack;
 mod endpoints;
 mod escape;
 mod programs;
-#[path = "../../src/compose/sandbox.rs"]
+#[path = "../../src/compose/agents/sandbox.rs"]
 mod sandbox;
 mod scale;
 

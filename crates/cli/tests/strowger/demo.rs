@@ -33,10 +33,15 @@ fn demo_holds_the_requested_sessions() {
     for key in ["rate", "p50_us", "p99_us"] {
         assert!(last[key].as_f64() > Some(0.0), "{key}: {last}");
     }
-    // Each establishment asked the policy; on a slow machine some calls are not answered in time.
     let number = |key: &str| last[key].as_u64().expect("a number");
     let asked = number("policy_calls") + number("policy_unanswered");
-    assert!(asked >= established && number("policy_calls") > 0, "{last}");
+    if cfg!(feature = "components") {
+        // Each establishment asked the policy; on a slow machine some calls are not answered in
+        // time.
+        assert!(asked >= established && number("policy_calls") > 0, "{last}");
+    } else {
+        assert_eq!(asked, 0, "{last}");
+    }
 }
 
 #[test]
@@ -91,7 +96,8 @@ fn sessions_survive_panics() {
     assert_eq!(code, Some(0), "{last}");
     assert!(last["panics"].as_u64() >= Some(1), "{last}");
     assert_eq!(last["restarts"], last["panics"], "{last}");
-    assert!(last["policy_traps"].as_u64() >= Some(1), "{last}");
+    let traps = u64::from(cfg!(feature = "components"));
+    assert!(last["policy_traps"].as_u64() >= Some(traps), "{last}");
     for (key, value) in [("held", 100), ("rejected", 0), ("lost", 0)] {
         assert_eq!(last[key], value, "{key}: {last}");
     }

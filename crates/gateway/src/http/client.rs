@@ -12,11 +12,11 @@ use strowger::ActorSystem;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use super::bearer::bearer_token;
 use super::response::{
     HttpResponse, closing_response, text_response, unavailable, with_guard, with_header,
 };
-use super::{HttpLimits, HttpState};
-use crate::mcp;
+use super::{HttpLimits, HttpState, MCP_PATH};
 use crate::unauthenticated::{AdmittedSlot, UnauthenticatedSlot};
 
 /// The state of one client.
@@ -183,8 +183,8 @@ impl HttpClientState {
         };
         let knows = |token| agents.knows(token);
         if self.is_agent()
-            || request.uri().path() != mcp::PATH
-            || !mcp::token(request.headers()).is_some_and(knows)
+            || request.uri().path() != MCP_PATH
+            || !bearer_token(request.headers()).is_some_and(knows)
         {
             return Ok(());
         }
@@ -208,7 +208,7 @@ impl HttpClientState {
     }
 
     async fn served(&self, request: Request<Incoming>) -> HttpResponse {
-        if request.uri().path() == mcp::PATH
+        if request.uri().path() == MCP_PATH
             && let Some(agents) = self.state.agents.get()
         {
             return agents.respond(request).await;

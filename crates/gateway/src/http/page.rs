@@ -8,11 +8,11 @@ use serde_json::json;
 use strowger::{ActorSystem, TopQuery, TopRank, TopReport};
 use tokio::time::Instant;
 
+use super::bearer::bearer_token;
 use super::response::{HttpResponse, text_response, typed_response, unauthorized, with_header};
 use super::{HttpState, SNAPSHOT_TAKER};
 use crate::access::Operation;
 use crate::health::LimitUsage;
-use crate::mcp;
 use crate::metrics::{MetricKind, MetricsPage};
 use crate::snapshot::{self, TakeSnapshot};
 
@@ -43,7 +43,7 @@ impl HttpState {
         match path {
             "/healthz" => text_response(StatusCode::OK, "ok\n"),
             "/readyz" => self.readiness(system),
-            _ => match self.refusal(mcp::token(request.headers())) {
+            _ => match self.refusal(bearer_token(request.headers())) {
                 Some(refusal) => refusal,
                 None => self.metrics(system, left).await,
             },

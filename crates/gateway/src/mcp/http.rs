@@ -17,7 +17,8 @@ use super::server::McpHandler;
 use super::session::{ForeignSession, Sessions};
 use super::{McpLimits, McpServer};
 use crate::access::{Caller, Callers, Token};
-use crate::http::{HttpResponse, text_response, unauthorized, unavailable, with_guard};
+use crate::http::bearer::bearer_token;
+use crate::http::response::{HttpResponse, text_response, unauthorized, unavailable, with_guard};
 use crate::unauthenticated::{AdmittedCount, AdmittedSlot};
 
 /// The settings for agents over HTTP.
@@ -78,8 +79,6 @@ pub(crate) struct McpHttpService {
 
 /// The name of the endpoint in audit records.
 const ENDPOINT: &str = "http";
-/// The path at which agents are served.
-pub(crate) const PATH: &str = "/mcp";
 
 impl McpHttpService {
     pub(crate) fn new(http: McpHttpSpec, address: IpAddr) -> Self {
@@ -200,7 +199,7 @@ impl McpHttpService {
 
     /// Returns the caller whose token a request has.
     fn caller(&self, headers: &HeaderMap) -> Option<&Caller> {
-        self.callers.find(token(headers)?)
+        self.callers.find(bearer_token(headers)?)
     }
 
     /// Reads the whole message within the limits, then passes it to the protocol.
@@ -253,23 +252,6 @@ impl McpHttpService {
         with_guard(response, busy)
     }
 }
-
-/// Returns the token of a request, if it has one.
-pub(crate) fn token(headers: &HeaderMap) -> Option<&[u8]> {
-    bearer(headers.get(header::AUTHORIZATION)?.as_bytes())
-}
-
-/// Returns the token of `Authorization: Bearer TOKEN`. The scheme is case-insensitive (RFC 9110
-/// §11.1).
-fn bearer(value: &[u8]) -> Option<&[u8]> {
-    let (scheme, token) = value.split_at_checked(SCHEME.len())?;
-    let token = token.strip_prefix(b" ")?;
-    scheme
-        .eq_ignore_ascii_case(SCHEME)
-        .then(|| token.trim_ascii_start())
-}
-
-const SCHEME: &[u8] = b"Bearer";
 
 /// Maximum number of characters of a refused host to repeat.
 const MAX_SHOWN_HOST: usize = 100;

@@ -3,6 +3,7 @@
 mod control;
 mod hostile;
 mod http;
+#[cfg(feature = "mcp")]
 mod mcp;
 mod messages;
 mod socket;

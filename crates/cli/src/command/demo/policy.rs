@@ -5,11 +5,13 @@ use std::time::Duration;
 use strowger_pfcp_node::{OnFailure, PolicyKind};
 use strowger_wasm::{Message, Payload};
 
-use crate::compose::RunningNode;
-use crate::config::{ComponentSection, Config, Embedded};
+use super::TRIES;
+use crate::compose::components::Components;
+use crate::config::Config;
+use crate::config::component::{ComponentSection, Embedded};
 
 /// The name of the component.
-pub(super) const NAME: &str = "qos-cap";
+const NAME: &str = "qos-cap";
 
 const QOS_CAP: Embedded = Embedded {
     bytes: include_bytes!("../../../embedded/qos-cap.wasm"),
@@ -18,11 +20,27 @@ const QOS_CAP: Embedded = Embedded {
 
 /// The longest wait for one answer: far longer than it takes on any machine, so that decisions do
 /// not depend on how busy this machine is.
-pub(super) const BUDGET: Duration = Duration::from_secs(5);
+const BUDGET: Duration = Duration::from_secs(5);
+const _: () = assert!(TRIES as u64 > BUDGET.as_secs());
 
 /// The rule of the demo, for people.
-pub(super) const RULE: &str = "caps each session at 50 Mbit/s uplink and 200 Mbit/s downlink, \
-                               rejects none";
+pub(super) const RULE: Option<&str> =
+    Some("qos-cap caps each session at 50 Mbit/s uplink and 200 Mbit/s downlink, rejects none");
+
+/// The part of the demo that this program was built without.
+pub(super) const MISSING: Option<&str> = None;
+
+/// Commands to try, with their purpose.
+pub(super) const COMMANDS: &[(&str, &str)] = &[(
+    "component list",
+    "the policy component that is asked about sessions",
+)];
+
+pub(super) const HELP: &str = "\
+The policy component, qos-cap, is asked about each new session. It caps rates at 50 Mbit/s uplink
+and 200 Mbit/s downlink and rejects none. If it does not answer, after a trap or within 5 s, the
+session is accepted as requested; the summary counts these sessions. With --chaos it traps twice per
+second.";
 
 /// Configures the component as the policy for sessions. A session about which the policy does not
 /// answer is accepted as requested: this policy refuses none, so the peer gets the same cause with
@@ -42,6 +60,14 @@ pub(super) fn configure(config: &mut Config) {
     policy.on_failure = OnFailure::Allow;
 }
 
+/// Returns the number of calls of the component, and of its traps.
+pub(super) fn counts(components: &Components) -> (u64, u64) {
+    let component = components.one(NAME);
+    component.map_or((0, 0), |deployed| {
+        (deployed.info.calls, deployed.info.faults)
+    })
+}
+
 /// A message that ends an incarnation of the component, because it is longer than its memory.
 #[derive(Debug)]
 pub(super) struct TrapMessage(Payload);
@@ -52,8 +78,8 @@ impl TrapMessage {
     }
 
     /// Sends the message to the component, which traps for lack of memory and is restarted.
-    pub(super) fn send_to(&self, running: &RunningNode) {
-        if let Some(actor) = running.components.registry().find(NAME) {
+    pub(super) fn send_to(&self, components: &Components) {
+        if let Some(actor) = components.registry().find(NAME) {
             // If the mailbox is full, the next one will do.
             let _ = actor.try_tell(Message(self.0.clone()));
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use strowger_pfcp_node::LoadStats;
 
-use super::policy::NAME;
+use super::policy;
 use crate::compose::RunningNode;
 use crate::exit::{CliResult, Failure};
 use crate::output::{Output, TextStyle};
@@ -52,8 +52,8 @@ impl DemoStats {
     /// Reads what the load generator measured and what the node counted.
     pub(super) fn of(load: &LoadStats, running: &RunningNode) -> Self {
         let stats = running.node.stats();
-        let policy = &stats.policy;
-        let component = running.components.one(NAME).map(|deployed| deployed.info);
+        let asked = &stats.policy;
+        let (calls, traps) = policy::counts(&running.components);
         Self {
             held: load.held,
             established: load.established,
@@ -71,10 +71,10 @@ impl DemoStats {
             p999_us: quantile_micros(load, 0.999),
             usage_reports: load.usage_reports,
             usage_bytes: load.usage_bytes,
-            calls: component.as_ref().map_or(0, |info| info.calls),
-            traps: component.as_ref().map_or(0, |info| info.faults),
-            lowered: policy.changed,
-            unanswered: policy.timed_out + policy.failed + policy.busy,
+            calls,
+            traps,
+            lowered: asked.changed,
+            unanswered: asked.timed_out + asked.failed + asked.busy,
             elapsed: load.elapsed,
         }
     }

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use strowger_gateway::mcp::McpLimits;
 
-use crate::config::{
-    CODE_LIMITS, Config, FILE_LIMITS, LimitSet, MCP_LIMITS, ToolsSection, set_code_limit,
-    set_size_limit,
+use crate::config::Config;
+use crate::config::agents::{
+    CODE_LIMITS, FILE_LIMITS, LimitSet, MCP_LIMITS, ToolsSection, set_code_limit, set_size_limit,
 };
 use crate::exit::{CliResult, Failure};
 
@@ -138,7 +138,7 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
-    use crate::config::FilesSection;
+    use crate::config::agents::FilesSection;
 
     fn owned(limits: &[&str]) -> Vec<String> {
         limits.iter().map(|limit| (*limit).to_owned()).collect()

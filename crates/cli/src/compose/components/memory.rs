@@ -3,7 +3,8 @@
 use strowger_wasm::Host;
 use strowger_wasm::host::ReserveError;
 
-use crate::config::{ComponentsSection, Config};
+use crate::config::Config;
+use crate::config::component::ComponentsSection;
 use crate::exit::{CliResult, Failure};
 
 /// Reserves room for all instances if the configuration has components or sets their number. A node
@@ -13,8 +14,7 @@ pub(super) fn reserve(host: &Host, config: &Config) -> CliResult {
     if config.component.is_empty() && config.components.instances == default {
         return Ok(());
     }
-    let scripts = config.tools.code.enabled || config.tools.programs.enabled;
-    let reserved = match scripts {
+    let reserved = match config.tools.runs_code() {
         true => host.reserve_with_scripts(),
         false => host.reserve(),
     };

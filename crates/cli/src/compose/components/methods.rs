@@ -16,7 +16,7 @@ use super::deployment::CallerGuard;
 use super::stats::milliseconds;
 use super::{Components, ReplaceError};
 use crate::compose::verbs;
-use crate::config::ComponentSection;
+use crate::config::component::ComponentSection;
 use crate::exit::{ExitStatus, Failure};
 
 #[derive(Deserialize)]

@@ -92,7 +92,7 @@ impl Workspace {
 
     /// Adapts a command for a test: free ports, and a rate that a debug build can sustain.
     pub(super) fn adapted(&self, command: &str) -> String {
-        let command = command.replace("cargo run --release -- ", "strowger ");
+        let command = command.replace("cargo run --release --no-default-features -- ", "strowger ");
         let mut command = self.with_ports(&command);
         let n4 = &self.ports[0].1;
         let mut add = |verb: &str, option: &str, value: &str| {

@@ -7,13 +7,13 @@ use strowger_tools::program::ProgramsSpec;
 use strowger_wasm::Host;
 
 use super::sandbox::{Realms, TYPESCRIPT};
-use crate::config::{CodeSection, ProgramsSection, ToolsSection};
+use crate::config::agents::{CodeSection, ProgramsSection, ToolsSection};
 use crate::exit::{CliResult, Failure};
 
 /// Returns the realms for the configured tools, if any of them runs code. The engine is compiled,
 /// or loaded from the cache, unless that is left to the first call.
 pub(crate) async fn realms(host: &Host, section: &ToolsSection) -> CliResult<Option<Arc<Realms>>> {
-    if !section.code.enabled && !section.programs.enabled {
+    if !section.runs_code() {
         return Ok(None);
     }
     if section.on_demand {

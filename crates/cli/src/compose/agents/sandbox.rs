@@ -14,10 +14,10 @@ use strowger_wasm::{Host, LoadError};
 use tokio::sync::OnceCell;
 
 /// The script engine, built from `components/quickjs`.
-const ENGINE: &[u8] = include_bytes!("../../embedded/quickjs.wasm");
+const ENGINE: &[u8] = include_bytes!("../../../embedded/quickjs.wasm");
 
 /// A script that defines `strip`, which turns TypeScript into JavaScript.
-pub(crate) const TYPESCRIPT: &str = include_str!("../../embedded/typescript.js");
+pub(crate) const TYPESCRIPT: &str = include_str!("../../../embedded/typescript.js");
 
 /// A sandbox that runs code in realms of a component host.
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 //! Every key with an amount is a size, a time, or a known count.
 
-use super::{Config, every_key, head};
+use super::{every_key, head};
+use crate::config::Config;
 
 /// Keys whose numbers have no unit, because they count something other than bytes and time.
 const COUNTS: &[&str] = &[
@@ -229,7 +230,7 @@ fn comments_of_sizes_name_bytes() {
 
 #[test]
 fn command_line_limits_have_the_syntax_of_files() {
-    use crate::config::FilesSection;
+    use crate::config::agents::FilesSection;
 
     for (key, form) in [
         ("file", "64KiB"),

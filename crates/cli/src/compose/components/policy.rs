@@ -21,7 +21,7 @@ use strowger_pfcp::message::SessionModificationRequest;
 use strowger_pfcp_node::{DecisionFuture, Policy, PolicyDecision, PolicyKind, PolicyRequest};
 use strowger_wasm::{Call, CallError};
 
-use super::components::Components;
+use super::Components;
 use crate::config::Config;
 use crate::exit::{CliResult, Failure};
 

@@ -1,6 +1,6 @@
 //! The configuration of the MCP endpoint.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -8,6 +8,7 @@ use strowger_gateway::http::HttpLimits;
 use strowger_gateway::mcp::McpLimits;
 
 use super::limit::{self, LimitSet};
+use crate::config::{Problem, minimum_problem, range_problem};
 
 /// The MCP endpoint: access over HTTP, and limits of all agents.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -76,6 +77,43 @@ impl McpSection {
             "deadline" => limit::set_duration(&mut self.deadline, value),
             _ => None,
         }
+    }
+
+    /// Returns `true` if agents may connect over HTTP.
+    pub(crate) const fn serves_http(&self) -> bool {
+        self.http
+    }
+
+    /// Returns the file with the token of agents over HTTP, if they may connect.
+    pub(crate) fn http_token_file(&self) -> Option<&Path> {
+        self.token_file.as_deref().filter(|_| self.http)
+    }
+
+    /// Returns the maximum number of HTTP connections of agents at a time.
+    pub(crate) const fn http_connections(&self) -> usize {
+        self.connections
+    }
+
+    /// Returns the first problem that the types cannot rule out.
+    pub(super) fn problem(&self, has_shared_tokens: bool) -> Option<Problem> {
+        if self.http && self.token_file.is_none() && !has_shared_tokens {
+            let what = "needs mcp.token_file or a [[doors.token]], because every user of this \
+                        host can connect";
+            return Some(Problem::at("mcp.http", what));
+        }
+        let numbers = [
+            ("mcp.connections", self.connections, 1),
+            ("mcp.sessions", self.sessions, 1),
+            ("mcp.calls", self.calls, 1),
+            ("mcp.body", self.body, 4096),
+            ("mcp.answer", self.answer, 4096),
+        ];
+        let durations = [
+            ("mcp.deadline", self.deadline),
+            ("mcp.idle", self.idle),
+            ("mcp.time", self.time),
+        ];
+        minimum_problem(numbers).or_else(|| range_problem(durations))
     }
 
     /// Returns the limits of all agents.

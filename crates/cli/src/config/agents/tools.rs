@@ -7,9 +7,9 @@ use serde::Deserialize;
 use strowger_tools::files::{FileLimits, FilesSpec};
 use strowger_tools::stream::{StreamLimits, StreamsSpec};
 
-use super::Problem;
 use super::code::{CodeSection, ProgramsSection};
 use super::limit::{self, LimitSet};
+use crate::config::{Problem, minimum_problem, range_problem};
 
 /// All tools. None exist unless they are configured.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -77,6 +77,22 @@ impl StreamsSection {
     /// Returns the specification of the actor of streams.
     pub(crate) fn spec(&self) -> StreamsSpec {
         StreamsSpec::new(self.limits())
+    }
+
+    /// Returns the first problem that the types cannot rule out.
+    fn problem(&self) -> Option<Problem> {
+        let numbers = [
+            ("tools.streams.streams", self.streams, 1),
+            ("tools.streams.readers", self.readers, 1),
+            ("tools.streams.piece", self.piece, 1),
+            ("tools.streams.waiting", self.waiting, 1),
+            ("tools.streams.window", self.window as usize, 1),
+        ];
+        let durations = [
+            ("tools.streams.stall", self.stall),
+            ("tools.streams.idle", self.idle),
+        ];
+        minimum_problem(numbers).or_else(|| range_problem(durations))
     }
 
     fn limits(&self) -> StreamLimits {
@@ -189,8 +205,16 @@ pub(crate) const FILE_LIMITS: [&str; 9] = [
 const RESERVED: [&str; 3] = ["code", "programs", "streams"];
 
 impl ToolsSection {
+    /// Returns `true` if a tool runs code in a sandbox.
+    pub(crate) const fn runs_code(&self) -> bool {
+        self.code.enabled || self.programs.enabled
+    }
+
     /// Returns the first problem that the types cannot rule out.
     pub(super) fn problem(&self, instances: usize) -> Option<Problem> {
+        if let Some(problem) = self.streams.problem() {
+            return Some(problem);
+        }
         if let Some(text) = self.problem_text() {
             return Some(Problem::at("tools.files", &text));
         }

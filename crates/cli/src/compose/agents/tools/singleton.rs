@@ -9,9 +9,9 @@ use strowger_tools::program::{Programs, ProgramsMessage, ProgramsWatch};
 use strowger_tools::stream::{Streams, StreamsMessage, StreamsWatch};
 
 use super::{VerbCounts, expose};
-use crate::compose::code;
-use crate::compose::sandbox::Realms;
-use crate::config::ToolsSection;
+use crate::compose::agents::code;
+use crate::compose::agents::sandbox::Realms;
+use crate::config::agents::ToolsSection;
 use crate::exit::CliResult;
 
 /// The configured ones of these tools.

@@ -22,9 +22,9 @@ use strowger_tools::program::ProgramsMessage;
 use strowger_tools::stream::StreamsMessage;
 
 use self::singleton::SingletonTools;
-pub(super) use self::stats::{LateTools, add_health};
+pub(crate) use self::stats::{LateTools, add_health};
 use super::sandbox::Realms;
-use crate::config::{FilesSection, ToolsSection};
+use crate::config::agents::{FilesSection, ToolsSection};
 use crate::exit::{CliResult, Failure};
 
 /// The tools of a node. Clones share them.

@@ -6,8 +6,8 @@ use serde::Deserialize;
 use strowger_tools::code::{CodeLimits, CodeSpec};
 use strowger_tools::program::ProgramsSpec;
 
-use super::Problem;
 use super::limit::{self, LimitSet};
+use crate::config::Problem;
 
 /// The actor that runs code.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
