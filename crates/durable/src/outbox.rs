@@ -497,6 +497,11 @@ fn split_entity(row: &[u8]) -> Option<(EntityId, &[u8])> {
     Some((EntityId::new(kind, key).ok()?, &row[length..]))
 }
 
+/// Returns the encoded message in a row of the outbox.
+pub(crate) fn payload(value: &[u8]) -> Option<&[u8]> {
+    Some(split_entity(value.get(8..)?)?.1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -510,6 +515,20 @@ mod tests {
             assert!(all.iter().all(|one| bounds.contains(one)), "{all:?}");
             let spread = *all.iter().max().expect("some") - *all.iter().min().expect("some");
             assert!(spread > seconds((high - low) / 2.0), "{spread:?}");
+        }
+    }
+
+    #[test]
+    fn payload_is_behind_the_time_and_the_receiver() {
+        let mut row = millis(Duration::from_secs(7)).to_vec();
+        let receiver = EntityId::new("order", "7").expect("a short name");
+        push_entity(&mut row, &receiver);
+        let front = row.len();
+        row.extend(b"message");
+        assert_eq!(payload(&row), Some(&b"message"[..]));
+        assert_eq!(payload(&row[..front]), Some(&[][..]));
+        for cut in 0..front {
+            assert_eq!(payload(&row[..cut]), None, "{cut}");
         }
     }
 }

@@ -26,8 +26,8 @@ Examples:
   strowger entity show /var/lib/bank account acc-42
   strowger entity show /var/lib/bank account acc-42 --json
 
-Prints the rows of one entity: its state, kept answers and reminders. Values are decoded where that
-is possible. Stop the process that uses the store first.
+Prints the rows of one entity: its state or events, kept answers, reminders and messages to others.
+Values are decoded where that is possible. Stop the process that uses the store first.
 
 Exit codes:
   1  no such entity";
@@ -214,7 +214,7 @@ fn show(args: &EntityShowArgs, output: &mut Output) -> CliResult {
         table.row([
             row.table_name
                 .map_or_else(|| row.table.to_string(), str::to_owned),
-            text_of(&row.key),
+            key_of(row),
             row.sequence.to_string(),
             row.value.len().to_string(),
             match &row.decoded {
@@ -224,6 +224,16 @@ fn show(args: &EntityShowArgs, output: &mut Output) -> CliResult {
         ]);
     }
     table.print(output)
+}
+
+/// Returns the key of a row: the number of an event or a message, or a text.
+fn key_of(row: &RowInfo) -> String {
+    match (row.table_name, row.key.first_chunk()) {
+        (Some("events" | "outbox" | "inbox"), Some(number)) => {
+            u64::from_be_bytes(*number).to_string()
+        }
+        _ => text_of(&row.key),
+    }
 }
 
 /// Maximum number of characters of a value in a table; `--json` prints the whole.

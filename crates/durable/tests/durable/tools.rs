@@ -12,6 +12,8 @@ use std::time::Duration;
 
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
+use strowger::ActorSystem;
+use strowger_durable::IdempotencyKey;
 use strowger_durable::store::tools::{
     CheckReport, EntityCondition, ExistingEntities, StoppedStore, ToolError, import,
 };
@@ -19,6 +21,8 @@ use strowger_durable::store::{
     Batch, Durability, EntityId, FjallOptions, FjallStore, OpenError, Sequence, Store, StoreError,
     StoreFault, Table,
 };
+
+use crate::ledger::{DurableLedger, Write, added, ledger};
 
 fn entity(kind: &str, key: &str) -> EntityId {
     EntityId::new(kind, key).expect("a short name")
@@ -393,6 +397,39 @@ async fn stopped_store_is_listed_and_shown() {
     assert_eq!(unknown.expect("it is readable"), None);
     let none = StoppedStore::open(folder.path().join("none"));
     assert!(matches!(none, Err(ToolError::NotAStore { .. })), "{none:?}");
+}
+
+#[tokio::test]
+async fn events_and_snapshots_are_shown_decoded() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let system = ActorSystem::new("ledger").expect("a system");
+    let arguments = ledger::<2, true>(&open(folder.path()), "a", None);
+    let actor = system.spawn::<DurableLedger<2, true>>("a", arguments);
+    let actor = actor.expect("the key is free");
+    let key = IdempotencyKey::new("1").expect("a short key");
+    let write = Write(added([5, 6, 7]), key);
+    assert_eq!(actor.ask(write).await.ok(), Some(3));
+    drop(actor);
+    system.shutdown(Duration::from_secs(10)).await;
+    drop(system);
+    let stopped = StoppedStore::open(folder.path()).expect("it is stopped");
+    let mut shown = Vec::new();
+    stopped
+        .rows(&entity("ledger", "a"), &mut |row| {
+            shown.extend(row.table_name.zip(row.decoded));
+            Ok(())
+        })
+        .expect("it is readable");
+    let event = |entry| ("events", serde_json::json!({"Added": {"entry": entry}}));
+    let book = serde_json::json!({"entries": [5, 6, 7], "events": 3});
+    let expected = [
+        ("answers", serde_json::json!(3)),
+        event(5),
+        event(6),
+        event(7),
+        ("snapshot", book),
+    ];
+    assert_eq!(shown, expected);
 }
 
 #[tokio::test]

@@ -49,6 +49,7 @@ pub use self::repair::{DamagedEntities, RepairOptions, RepairReport, repair};
 pub use self::stopped::StoppedStore;
 pub(super) use self::stopped::lock_holder;
 use super::{DatabaseError, OpenError};
+use crate::outbox;
 use crate::store::{EntityId, Fence, Sequence, Table};
 
 /// The work that a tool has done so far.
@@ -128,7 +129,7 @@ impl RowInfo {
     fn new(table: u8, key: &[u8], sequence: Sequence, value: &[u8]) -> Self {
         let mut shown = SHOWN_TABLES.into_iter();
         let shown = shown.find(|(known, ..)| *known as u8 == table);
-        let encoded = shown.and_then(|(.., front)| value.get(front..));
+        let encoded = shown.and_then(|(.., encoded)| encoded(value));
         Self {
             table,
             table_name: shown.map(|(_, name, _)| name),
@@ -140,13 +141,21 @@ impl RowInfo {
     }
 }
 
-/// The tables whose values are shown: their names, and the length of the part of a value in front
-/// of the encoded one. The state has its encoding there, an answer its number and time, a reminder
-/// its time. Other tables are shown by their numbers.
-const SHOWN_TABLES: [(Table, &str, usize); 3] = [
-    (Table::State, "state", 1),
-    (Table::Answers, "answers", 16),
-    (Table::Reminders, "reminders", 8),
+/// A table, its name, and the encoded part of a value.
+type ShownTable = (Table, &'static str, fn(&[u8]) -> Option<&[u8]>);
+
+/// The tables that are shown by name. In front of the encoded part, the state has its encoding, an
+/// answer its number and time, a reminder its time, an event its encoding and version, a snapshot
+/// these and a number, and a message of the outbox its time and receiver. Other tables are shown by
+/// their numbers.
+const SHOWN_TABLES: [ShownTable; 7] = [
+    (Table::State, "state", |value| value.get(1..)),
+    (Table::Answers, "answers", |value| value.get(16..)),
+    (Table::Reminders, "reminders", |value| value.get(8..)),
+    (Table::Outbox, "outbox", outbox::payload),
+    (Table::Inbox, "inbox", |_| None),
+    (Table::Events, "events", |value| value.get(5..)),
+    (Table::Snapshot, "snapshot", |value| value.get(13..)),
 ];
 
 /// The reason why a tool has not done its work.
