@@ -129,6 +129,11 @@ fn proof_steps(project: &Project) -> Vec<Step<'_>> {
         Step::new("figures", "cargo xtask ci figures", || {
             bench::check_age(project).map(|()| None)
         }),
+        Step::new(
+            "features",
+            step::display(&cargo(project, &WITHOUT_FEATURES)),
+            || without_features(project),
+        ),
         Step::command("bench-clippy", || cargo(project, &[BENCH, &LINTS].concat())),
         Step::new(
             "benches",
@@ -184,6 +189,32 @@ fn binary_steps(project: &Project) -> [Step<'_>; 6] {
             test
         }),
     ]
+}
+
+/// Tests the program without its optional features.
+const WITHOUT_FEATURES: [&str; 5] = [
+    "test",
+    "--locked",
+    "-p",
+    "strowger-cli",
+    "--no-default-features",
+];
+
+/// Checks every set of features of the program that the other steps do not build, and tests the
+/// smallest one.
+fn without_features(project: &Project) -> Result<Option<String>, String> {
+    for features in ["", "components"] {
+        let package = ["clippy", "--locked", "-p", "strowger-cli"];
+        let chosen = ["--no-default-features", "--features", features];
+        step::run(&mut cargo(
+            project,
+            &[&package[..], &chosen, &LINTS].concat(),
+        ))?;
+    }
+    let gateway = ["check", "--locked", "-p", "strowger-gateway"];
+    let chosen = ["--no-default-features"];
+    step::run(&mut cargo(project, &[&gateway[..], &chosen].concat()))?;
+    step::run(&mut cargo(project, &WITHOUT_FEATURES)).map(|()| None)
 }
 
 /// Compares the codec with a peer that the product must not depend on.
