@@ -143,10 +143,10 @@ pub trait EventSourced: Sized + Send + 'static {
     /// Maximum number of durable timers of an entity.
     const MAX_REMINDERS: usize = 1000;
 
-    /// See [`DurableActor::OUTBOX`].
+    /// The limits of messages to other entities that are not delivered yet.
     const OUTBOX: OutboxLimits = OutboxLimits::DEFAULT;
 
-    /// See [`DurableActor::INBOX`].
+    /// The senders whose messages are recognized when they arrive again.
     const INBOX: InboxWindow = InboxWindow::DEFAULT;
 
     /// Changes the state by an event, both when it is emitted and when it is replayed.

@@ -157,7 +157,9 @@ fn check_rust(line: &Line<'_>, found: Found<'_>) {
         found("ignored-test", "run it or remove it");
     }
     let silences = ["allow(dead_code", "expect(dead_code", "allow(unused"];
-    let may_be_dead = line.is_shared && is_test_file(path);
+    // Of an attribute that depends on a feature, which is on the lines before.
+    let is_conditional = begins_with_any(text.trim_start(), &silences);
+    let may_be_dead = is_conditional || line.is_shared && is_test_file(path);
     if contains_any(text, &silences) && !may_be_dead {
         found("dead-code", "delete what nobody uses");
     }
@@ -423,6 +425,7 @@ dead-code crates/pfcp/src/wire.rs #[allow(dead_code)]\nfn a() {}
 dead-code crates/pfcp/src/wire.rs #![allow(unused_imports)]
 dead-code crates/pfcp/src/wire.rs #[path = "../a.rs"]\n#[expect(dead_code)]\nmod a;
 - crates/pfcp/tests/framing.rs #[path = "../a.rs"]\n#[expect(dead_code)]\nmod a;
+- crates/pfcp/src/wire.rs #[cfg_attr(\n    not(feature = "a"),\n    expect(dead_code)\n)]\nmod a;
 glob crates/pfcp/src/wire.rs pub use ie::*;
 atomics crates/runtime/src/cell.rs use std::sync::atomic::{AtomicU8, Ordering};
 atomics crates/runtime/src/cell.rs use std::sync::{Arc, atomic};

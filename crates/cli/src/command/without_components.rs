@@ -17,9 +17,12 @@ pub(super) const ABOUT: &str = "Create, build, sign, run and deploy WebAssembly 
 #[command(after_help = missing::text(COMPONENTS))]
 pub(crate) enum ComponentCommand {
     #[command(external_subcommand)]
-    Any(#[expect(dead_code, reason = "the error is the same for all arguments")] Vec<OsString>),
+    Any(Vec<OsString>),
 }
 
-pub(crate) fn run(_: &ComponentCommand, _: &mut Output) -> CliResult {
+pub(crate) fn run(
+    ComponentCommand::Any(_arguments): &ComponentCommand,
+    _: &mut Output,
+) -> CliResult {
     Err(Failure::input(missing::text(COMPONENTS)))
 }

@@ -114,7 +114,7 @@ struct PendingRequest {
 pub struct AnswerRequirement {
     /// Our SEID of the session, which the answer carries, TS 29.244 §7.2.2.4.2.
     pub seid: Seid,
-    /// Whether the answer must have a valid Cause. Otherwise the owner of the request judges what
+    /// `true` if the answer must have a valid Cause. Otherwise the owner of the request judges what
     /// the answer lacks.
     pub cause: bool,
 }

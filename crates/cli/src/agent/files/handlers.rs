@@ -221,8 +221,8 @@ fn answer_of_sections(sections: &[FileSection]) -> ToolOutput {
     })
 }
 
-/// Returns a mark that is in none of the sections. It is random, so that files cannot be prepared
-/// to contain it, or to contain so many marks that the search takes long.
+/// Returns a mark that is in none of the sections. It is random, so a file contains it by chance
+/// only, and the search ends soon.
 fn unused_mark(sections: &[FileSection]) -> String {
     let random = RandomState::new();
     let is_used = |mark: &str| {

@@ -88,8 +88,8 @@ pub(super) fn lossy(scans: &[JournalScan], marked: u64) -> impl Iterator<Item = 
     lossy.map(|(_, scan)| scan)
 }
 
-/// Cuts a torn batch off the last journal, if all groups up to `acknowledged` are before it. Returns
-/// `false` if there is none.
+/// Cuts a torn batch off the last journal, if all groups up to `acknowledged` are before it.
+/// Returns `false` if there is none.
 ///
 /// A loss of power may leave any sectors of the last batch. If its last sector is missing, the
 /// database drops the batch. If an earlier one is, the database takes that for damage and does not
