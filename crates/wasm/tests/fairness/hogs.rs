@@ -339,7 +339,7 @@ fn guest_calls_yield_to_each_other() {
         let moody =
             spinner(1).handle("(if (local.get $len) (then (call $spin (i32.const 50000000))))");
         let moody = node.deploy(&moody, "moody", "").await;
-        let asked = tokio::time::timeout(Duration::from_secs(20), moody.ask("long")).await;
+        let asked = tokio::time::timeout(Duration::from_secs(60), moody.ask("long")).await;
         asked.expect("it has its turns").expect("it answers");
         assert!(node.info(&moody).heavy);
         let mut took = Vec::new();

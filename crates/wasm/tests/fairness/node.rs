@@ -24,7 +24,7 @@ pub(crate) fn cores() -> usize {
 pub(crate) const WORKER: &str = "fair-worker";
 
 /// The time after which a test counts as hanging.
-pub(crate) const GUARD: Duration = Duration::from_secs(30);
+pub(crate) const GUARD: Duration = Duration::from_secs(120);
 
 /// Runs a test on as many workers as there are processors; one test at a time.
 pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
