@@ -110,7 +110,7 @@ pub trait DurableActor: Sized + Send + 'static {
     /// Handles a message that another entity has sent with [`DurableContext::send_durable`]. It
     /// overtakes other messages. Without this method, such messages stay with their senders.
     ///
-    /// That the message was taken is stored in the same write as the changes made here, so they
+    /// The number of the message is stored in the same write as the changes made here, so they
     /// take effect once, as long as the sender is in the [window](Self::INBOX). If this fails, the
     /// activation ends, and the sender sends the message again. A message that can never be handled
     /// therefore stays with its sender, and holds up the later ones from there; return `Ok` to take

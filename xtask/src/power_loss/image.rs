@@ -31,7 +31,7 @@ pub(super) enum Survival {
     Prefix,
     /// Any of them.
     Subset,
-    /// Of each sector the contents at any time since the last sync.
+    /// The contents that each sector had at any time since the last sync.
     Sectors,
 }
 

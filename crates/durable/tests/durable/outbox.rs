@@ -60,7 +60,7 @@ struct NodeState {
     taken: Vec<(String, u64)>,
 }
 
-/// What goes wrong in `receive`, by key, and the number of attempts.
+/// The fault to inject into `receive`, by key, and the number of attempts.
 #[derive(Debug, Clone, Default)]
 struct Trouble(Arc<Mutex<HashMap<String, (Kind, u64)>>>);
 

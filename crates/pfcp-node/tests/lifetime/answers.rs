@@ -63,7 +63,7 @@ enum Answer {
     Silence,
 }
 
-/// What the node makes of an answer.
+/// The effect of an answer on the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     /// The request has succeeded.
