@@ -128,13 +128,15 @@ pub(crate) fn benches(project: &Project) -> Result<Vec<Command>, String> {
     let folder = project.root().join("packages/strowger");
     prepare(&folder)?;
     let mut cargo = project.cargo();
+    // Components and tools for agents take no part, and most of the build.
     step::run(cargo.args([
         "build",
         "--release",
         "--locked",
         "--quiet",
-        "--bin",
-        "strowger",
+        "--package",
+        "strowger-cli",
+        "--no-default-features",
     ]))?;
     let node = project.target().join("release/strowger");
     let bun = folder.join("node_modules/.bin/bun");
