@@ -1,9 +1,11 @@
 //! `cargo xtask dist`: the files of a release, each unpacked again and looked at.
 //!
 //! A tarball has the layout of an installation prefix, the Debian package the same files below
-//! `/usr`. Both are functions of the commit: their times are that of the commit, and their files
-//! are owned by root.
+//! `/usr`, and the image what a container needs. All are functions of the commit: their times are
+//! that of the commit, and their files are owned by root.
 
+mod image;
+mod install;
 mod sbom;
 
 use std::path::{Path, PathBuf};
@@ -60,20 +62,26 @@ pub(crate) fn make(project: &Project, binary: Option<&Path>) -> Result<String, S
     let name = format!("strowger-{}-{}", release.version, release.target);
     let prefix = folder.join(&name);
     fill(project, &release, &binary, &prefix)?;
-    let mut made = vec![tarball(&folder, &name, &release)?];
+    let config = step::output(Command::new(&binary).args(["init", "-"]))?;
+    let mut made = vec![
+        tarball(&folder, &name, &release)?,
+        image::pack(&folder, &prefix, &config, &release)?,
+    ];
     let mut left_out = Vec::new();
     match is_installed("dpkg-deb") {
-        true => made.push(debian(project, &folder, &prefix, &release)?),
-        false => left_out.push("no dpkg-deb, so no Debian package"),
+        true => made.push(debian(project, &folder, &prefix, &config, &release)?),
+        false => left_out.push("no dpkg-deb, so no Debian package".to_owned()),
     }
     let mut sums = Command::new("sha256sum");
     let sums = step::output(sums.args(&made).current_dir(&folder))?;
     project::write(&folder.join("SHA256SUMS"), sums)?;
     let is_ours = args_version(&binary)? == format!("strowger {}", release.build);
     if !is_ours {
-        left_out.push("the binary is of another commit or was built without cargo xtask dist");
+        let why = "the binary is of another commit or was built without cargo xtask dist";
+        left_out.push(why.to_owned());
     }
     check(&folder, &name, &made)?;
+    left_out.extend(install::check(&folder, &made, UNIT)?);
     let left_out = left_out.iter().map(|what| format!("; left out: {what}"));
     let left_out: String = left_out.collect();
     Ok(format!(
@@ -109,6 +117,14 @@ impl Release {
             seconds: git(&["show", "--no-patch", "--format=%ct", "HEAD"])?,
             target: target.ok_or("rustc -vV names no host")?.to_owned(),
         })
+    }
+
+    /// Returns a tar whose archives depend on the contents and the time of the commit only.
+    fn tar(&self) -> Command {
+        let mut tar = Command::new("tar");
+        tar.args(["--sort=name", "--numeric-owner", "--mode=go-w"]);
+        tar.arg(format!("--mtime=@{}", self.seconds));
+        tar
     }
 }
 
@@ -177,18 +193,11 @@ fn bill(project: &Project, release: &Release) -> Result<Value, String> {
     sbom::render(&metadata, &lock, PACKAGE)
 }
 
-/// Packs a folder; the archive depends on the contents and the time of the commit only.
+/// Packs a folder.
 fn tarball(folder: &Path, name: &str, release: &Release) -> Result<String, String> {
     let file = format!("{name}.tar.gz");
-    let mut tar = Command::new("tar");
-    tar.args([
-        "--sort=name",
-        "--owner=0",
-        "--group=0",
-        "--numeric-owner",
-        "--mode=go-w",
-    ]);
-    tar.arg(format!("--mtime=@{}", release.seconds));
+    let mut tar = release.tar();
+    tar.args(["--owner=0", "--group=0"]);
     tar.args(["--use-compress-program=gzip --no-name", "-cf", &file, name]);
     step::run(tar.current_dir(folder))?;
     Ok(file)
@@ -199,6 +208,7 @@ fn debian(
     project: &Project,
     folder: &Path,
     prefix: &Path,
+    config: &str,
     release: &Release,
 ) -> Result<String, String> {
     let root = folder.join("debian");
@@ -215,7 +225,6 @@ fn debian(
             .arg(prefix)
             .arg(root.join("usr")),
     )?;
-    let config = step::output(Command::new(prefix.join("bin/strowger")).args(["init", "-"]))?;
     project::write(&place("etc/strowger")?.join("node.toml"), config)?;
     let control = place("DEBIAN")?;
     project::write(&control.join("conffiles"), "/etc/strowger/node.toml\n")?;
@@ -251,7 +260,7 @@ fn check(folder: &Path, name: &str, made: &[String]) -> Outcome {
     let root = folder.join("unpacked");
     empty(&root)?;
     let mut prefixes = Vec::new();
-    for file in made {
+    for file in made.iter().filter(|file| !file.ends_with(image::ENDING)) {
         let (program, args): (_, &[&str]) = match file.ends_with(".deb") {
             true => ("dpkg-deb", &["--extract", file, "unpacked/debian"]),
             false => ("tar", &["-xzf", file, "-C", "unpacked"]),
