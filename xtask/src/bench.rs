@@ -39,7 +39,7 @@ const fn part(name: &'static str, program: &'static str, paths: &'static [&'stat
     }
 }
 
-const PARTS: [Part; 10] = [
+const PARTS: [Part; 11] = [
     Part {
         pinned: &[true, false],
         ..part("runtime", "runtime", &[RUNTIME, "bench/src/bin/runtime"])
@@ -76,6 +76,14 @@ const PARTS: [Part; 10] = [
         package: TOOLS_BENCH,
         ..part("stress", "tools", TOOLS)
     },
+    Part {
+        package: Some("strowger-bench-durable"),
+        ..part(
+            "durable",
+            "durable",
+            &[RUNTIME, "crates/durable/src", "bench/durable"],
+        )
+    },
     part(OBSERVE, OBSERVE, &[RUNTIME, "bench/observe"]),
     part(DOCUMENTS, DOCUMENTS, &[RUNTIME, PFCP, "benches"]),
 ];
@@ -105,6 +113,7 @@ const DOCUMENTS: &str = "documents";
 /// The packages whose versions a page shows.
 const PEERS: &[&str] = &[
     "tokio", "ractor", "kameo", "actix", "xtra", "rs-pfcp", "wasmtime", "cap-std", "rquickjs",
+    "fjall", "rusqlite",
 ];
 
 /// Options of `cargo xtask bench`.
