@@ -5,9 +5,10 @@
 //! an event. Its ids contain the identifier of the stream, which rmcp draws at random, so no agent
 //! guesses those of another.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -38,9 +39,13 @@ pub(super) struct EventLog {
 
 #[derive(Default)]
 struct Inner {
-    streams: HashMap<String, KeptStream>,
+    streams: HashMap<Arc<str>, KeptStream>,
+    /// All streams by the numbers of their last events, so that the oldest is found without a walk
+    /// through all of them.
+    by_age: BTreeMap<u64, Arc<str>>,
     bytes: usize,
-    next: u64,
+    /// The number of the last event of all streams.
+    last: u64,
 }
 
 struct KeptStream {
@@ -48,6 +53,7 @@ struct KeptStream {
     listeners: Vec<mpsc::UnboundedSender<ServerSseMessage>>,
     /// Set by the answer, after which nothing follows.
     is_complete: bool,
+    /// The time of the last event.
     last: Instant,
 }
 
@@ -72,22 +78,15 @@ impl EventLog {
     fn store(&self, stream: &str, event: &ServerSseMessage) -> EventId {
         let mut inner = self.inner.lock();
         let inner = &mut *inner;
-        inner.forget_older_than(self.kept_for);
-        inner.next += 1;
-        let (number, size) = (inner.next, size(event));
+        let now = Instant::now();
+        inner.forget_older_than(self.kept_for, now);
+        inner.last += 1;
+        let (number, size) = (inner.last, size(event));
         let id = format!("{stream}/{number}");
         let mut message = event.clone();
         message.event_id = Some(id.clone());
-        let kept = inner
-            .streams
-            .entry(stream.to_owned())
-            .or_insert_with(|| KeptStream {
-                events: VecDeque::new(),
-                listeners: Vec::new(),
-                is_complete: false,
-                last: Instant::now(),
-            });
-        kept.last = Instant::now();
+        let (kept, key) = inner.stream(stream, now);
+        kept.last = now;
         kept.listeners
             .retain(|listener| listener.send(message.clone()).is_ok());
         // The stream of a request ends with its answer; that of a session does not.
@@ -106,18 +105,15 @@ impl EventLog {
             message,
             size,
         });
+        let dropped = match kept.events.len() > MAX_EVENTS {
+            true => kept.events.pop_front(),
+            false => None,
+        };
         inner.bytes += size;
-        if kept.events.len() > MAX_EVENTS
-            && let Some(oldest) = kept.events.pop_front()
-        {
-            inner.bytes -= oldest.size;
-        }
+        inner.bytes -= dropped.map_or(0, |event| event.size);
+        inner.by_age.insert(number, key);
         while inner.bytes > MAX_BYTES || inner.streams.len() > MAX_STREAMS {
-            let oldest = inner.streams.iter().min_by_key(|(_, kept)| kept.last);
-            let Some(oldest) = oldest.map(|(id, _)| id.clone()) else {
-                break;
-            };
-            inner.forget(&oldest);
+            inner.forget_oldest();
         }
         id
     }
@@ -126,7 +122,7 @@ impl EventLog {
         let (stream, number) = id.rsplit_once('/').ok_or(UnknownEvent)?;
         let number: u64 = number.parse().map_err(|_| UnknownEvent)?;
         let mut inner = self.inner.lock();
-        inner.forget_older_than(self.kept_for);
+        inner.forget_older_than(self.kept_for, Instant::now());
         let kept = inner.streams.get_mut(stream).ok_or(UnknownEvent)?;
         let (listener, events) = mpsc::unbounded_channel();
         for event in kept.events.iter().filter(|event| event.number > number) {
@@ -143,19 +139,37 @@ impl EventLog {
 const COMMON: &str = ":common";
 
 impl Inner {
-    fn forget(&mut self, stream: &str) {
-        if let Some(kept) = self.streams.remove(stream) {
+    /// Returns a stream that is about to get an event, with its key. Until then it has no age.
+    fn stream(&mut self, id: &str, now: Instant) -> (&mut KeptStream, Arc<str>) {
+        let last = self.streams.get(id).and_then(|kept| kept.events.back());
+        let last = last.map(|event| event.number);
+        let known = last.and_then(|number| self.by_age.remove(&number));
+        let key = known.unwrap_or_else(|| Arc::from(id));
+        let kept = self.streams.entry(Arc::clone(&key));
+        let kept = kept.or_insert_with(|| KeptStream {
+            events: VecDeque::new(),
+            listeners: Vec::new(),
+            is_complete: false,
+            last: now,
+        });
+        (kept, key)
+    }
+
+    fn forget_oldest(&mut self) {
+        let oldest = self.by_age.pop_first();
+        if let Some(kept) = oldest.and_then(|(_, id)| self.streams.remove(&id)) {
             self.bytes -= kept.events.iter().map(|event| event.size).sum::<usize>();
         }
     }
 
-    fn forget_older_than(&mut self, age: Duration) {
-        let old = self
-            .streams
-            .iter()
-            .filter(|(_, kept)| kept.last.elapsed() > age);
-        let old: Vec<String> = old.map(|(id, _)| id.clone()).collect();
-        old.iter().for_each(|stream| self.forget(stream));
+    fn forget_older_than(&mut self, age: Duration, now: Instant) {
+        let oldest = |inner: &Self| {
+            let (_, id) = inner.by_age.first_key_value()?;
+            Some(inner.streams.get(id)?.last)
+        };
+        while oldest(self).is_some_and(|last| now.saturating_duration_since(last) > age) {
+            self.forget_oldest();
+        }
     }
 }
 
@@ -287,5 +301,28 @@ mod tests {
         assert_eq!(inner.streams["many"].events.len(), MAX_EVENTS);
         let events = inner.streams.values().flat_map(|kept| &kept.events);
         assert_eq!(inner.bytes, events.map(|event| event.size).sum::<usize>());
+        assert_eq!(inner.by_age.len(), inner.streams.len());
+    }
+
+    /// Returns the shortest time in which a stream with an answer is stored, beside so many others.
+    fn time_of_store(others: usize) -> Duration {
+        let log = EventLog::new(Duration::from_secs(60));
+        for stream in 0..others {
+            log.store(&format!("other {stream}"), &answer(1));
+        }
+        let times = (0..200).map(|stream| {
+            let stream = format!("measured {stream}");
+            let began = Instant::now();
+            log.store(&stream, &answer(1));
+            began.elapsed()
+        });
+        times.min().expect("200 times")
+    }
+
+    #[test]
+    fn event_is_stored_as_fast_beside_many_streams() {
+        let (few, many) = (time_of_store(16), time_of_store(MAX_STREAMS));
+        // A walk through all of them takes a hundred times as long.
+        assert!(many < 10 * few, "{few:?} beside 16, {many:?} beside many");
     }
 }
