@@ -236,7 +236,9 @@ impl AddressPool {
         if held == claims {
             return Ok(());
         }
-        for &claim in &claims {
+        // Nobody else has what the session holds already.
+        let is_new = |claim: &AddressClaim| held.binary_search(claim).is_err();
+        for claim in claims.iter().copied().filter(is_new) {
             match state.by_claim.holder(claim, session) {
                 Some(holder) if holder != session => return Err(ClaimConflict { claim, holder }),
                 _ => {}
@@ -247,10 +249,8 @@ impl AddressPool {
                 state.free(claim);
             }
         }
-        for &claim in &claims {
-            if held.binary_search(&claim).is_err() {
-                state.hold(claim, session);
-            }
+        for claim in claims.iter().copied().filter(is_new) {
+            state.hold(claim, session);
         }
         state.by_session.set(session, claims);
         Ok(())

@@ -512,8 +512,8 @@ impl SessionActor {
             }
         }
         let pool = &self.shared.pool;
-        let kept = answer::kept(pool.pool_addresses(self.seid), rules);
         let mut claims = answer::claims_of_rules(rules);
+        let kept = answer::kept(pool.pool_addresses(self.seid), &claims, rules);
         claims.extend(&kept);
         match pool.replace(self.seid, claims) {
             Ok(()) => Ok(kept),

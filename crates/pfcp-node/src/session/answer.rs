@@ -57,23 +57,26 @@ pub(super) fn claims_of_ue(ue: &UeDestination<'_>) -> impl Iterator<Item = Addre
     ipv4.into_iter().chain(prefix)
 }
 
-/// Returns those of `held` that a rule names and no rule claims.
+/// Returns those of `held` that a rule names and no rule claims; `claimed` are the claims of the
+/// rules.
 ///
 /// An address that the node chose for uplink rules alone must not be given to another session.
-pub(super) fn kept(held: Vec<AddressClaim>, rules: &RuleSet) -> Box<[AddressClaim]> {
+pub(super) fn kept(
+    mut held: Vec<AddressClaim>,
+    claimed: &[AddressClaim],
+    rules: &RuleSet,
+) -> Box<[AddressClaim]> {
+    held.retain(|claim| !claimed.contains(claim));
     if held.is_empty() {
         return Box::default();
     }
-    let claimed = claims_of_rules(rules);
     let named = rules.ue_addresses();
-    let is_named = |claim: &AddressClaim| match *claim {
+    held.retain(|claim| match *claim {
         AddressClaim::Teid { .. } => false,
         AddressClaim::Ue { address, .. } => named.iter().any(|ue| ue.ipv4 == Some(address)),
         AddressClaim::Prefix { prefix, .. } => named.iter().any(|ue| prefix_of(ue) == Some(prefix)),
-    };
-    let kept = held.into_iter();
-    kept.filter(|claim| !claimed.contains(claim) && is_named(claim))
-        .collect()
+    });
+    held.into_boxed_slice()
 }
 
 /// Returns the IPv6 prefix of a UE: the one that IPv6D or IP6PL describes, or the /64 for which an

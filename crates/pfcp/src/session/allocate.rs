@@ -119,8 +119,8 @@ impl RuleSetDraft<'_> {
             let filled = match id.kind {
                 RuleKind::Pdr => allocations.fill_pdr(value, &self.rules),
                 RuleKind::TrafficEndpoint => {
-                    let instance = Detection::of(value).network_instance;
-                    allocations.fill(value, instance, &self.rules)
+                    let of_ue = || Detection::of(value).network_instance;
+                    allocations.fill(value, &of_ue, &self.rules)
                 }
                 _ => continue,
             };
@@ -182,7 +182,7 @@ impl Allocations<'_> {
         let mut allocated = Vec::new();
         for tlv in Tlvs::new(rule).map_while(Result::ok) {
             let filled = match tlv.ie {
-                IeType::PDI => self.fill(tlv.value, instance_of_ue(rule, rules), rules)?,
+                IeType::PDI => self.fill(tlv.value, &|| instance_of_ue(rule, rules), rules)?,
                 _ => None,
             };
             match filled {
@@ -196,21 +196,21 @@ impl Allocations<'_> {
         Ok((!allocated.is_empty()).then_some(FilledGroup { value, allocated }))
     }
 
-    /// Fills in a PDI or a traffic endpoint. The UE belongs to the network instance `of_ue`.
-    fn fill(
+    /// Fills in a PDI or a traffic endpoint. The UE belongs to the network instance that `of_ue`
+    /// finds, which is only called if an address is allocated.
+    fn fill<'a>(
         &mut self,
         group: &[u8],
-        of_ue: Option<&[u8]>,
+        of_ue: &dyn Fn() -> Option<&'a [u8]>,
         rules: &Rules<'_>,
     ) -> Result<Option<FilledGroup>, Refusal> {
         let mut requests = GroupRequests::default();
-        let instance = Detection::of(group).network_instance;
         let mut value = Vec::with_capacity(group.len() + 16);
         let mut allocated = Vec::new();
         for tlv in Tlvs::new(group).map_while(Result::ok) {
             let start = value.len();
             let given = match tlv.ie {
-                IeType::F_TEID => self.tunnel(tlv.value, instance, &mut value)?,
+                IeType::F_TEID => self.tunnel(tlv.value, group, &mut value)?,
                 IeType::UE_IP_ADDRESS => {
                     self.address(tlv.value, (of_ue, rules), &mut requests, &mut value)?
                 }
@@ -225,13 +225,8 @@ impl Allocations<'_> {
         Ok((!allocated.is_empty()).then_some(FilledGroup { value, allocated }))
     }
 
-    /// Writes an allocated F-TEID, if one is requested.
-    fn tunnel(
-        &mut self,
-        value: &[u8],
-        instance: Option<&[u8]>,
-        out: &mut Vec<u8>,
-    ) -> Result<bool, Refusal> {
+    /// Writes an allocated F-TEID of a group, if one is requested.
+    fn tunnel(&mut self, value: &[u8], group: &[u8], out: &mut Vec<u8>) -> Result<bool, Refusal> {
         let request = FTeid::decode(value).map_err(|error| Refusal::of(&error, &[]))?;
         if !request.choose {
             return Ok(false);
@@ -245,7 +240,7 @@ impl Allocations<'_> {
             None => {
                 let given = self
                     .allocator
-                    .f_teid(&request, instance)
+                    .f_teid(&request, Detection::of(group).network_instance)
                     .map_err(|cause| Refusal::new(cause).at(IeType::F_TEID))?;
                 if let Some(id) = request.choose_id {
                     self.tunnels.push((id, given));
@@ -258,10 +253,10 @@ impl Allocations<'_> {
     }
 
     /// Writes an allocated UE IP address, if one is requested.
-    fn address(
+    fn address<'a>(
         &mut self,
         value: &[u8],
-        (instance, rules): (Option<&[u8]>, &Rules<'_>),
+        (of_ue, rules): (&dyn Fn() -> Option<&'a [u8]>, &Rules<'_>),
         requests: &mut GroupRequests,
         out: &mut Vec<u8>,
     ) -> Result<bool, Refusal> {
@@ -296,7 +291,7 @@ impl Allocations<'_> {
         if missing.ipv4 || missing.ipv6 {
             let given = self
                 .allocator
-                .ue_address(missing, instance)
+                .ue_address(missing, of_ue())
                 .map_err(|cause| Refusal::new(cause).at(IeType::UE_IP_ADDRESS))?;
             known.add(given.0, given.1, &asked);
             (ipv4, ipv6) = (ipv4.or(given.0), ipv6.or(given.1));
