@@ -1,139 +1,97 @@
-//! Starting with many stored entities, and the memory of those that sleep and those that are awake.
+//! Bytes of the heap of entities that are awake, and of those that sleep.
 
-use std::cell::OnceCell;
 use std::convert::Infallible;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::time::Instant;
+use std::time::Duration;
 
 use strowger::{Actor, ActorRef, ActorSystem, Ask, Context};
-use strowger_bench::{Case, LiveBytes, workers};
-use strowger_durable::store::Durability;
+use strowger_bench::{Case, LiveBytes, Plan, workers};
+use strowger_durable::DurableActor as _;
+use strowger_durable::store::{Durability, EntityId, Store as _};
 use tokio::runtime::Runtime;
 
-use crate::register::{Registers, Save};
-use crate::{Place, value};
+use crate::register::{Register, Registers, Save, Sleep, wait_until};
+use crate::{Databases, key, value};
 
-/// Number of callers that fill the store.
-const CALLERS: u64 = 256;
-/// Number of awake entities behind a figure.
-const AWAKE: u64 = 5000;
+/// Number of entities behind a figure.
+const ENTITIES: u64 = 5000;
 
-/// Returns the rows of a store with so many entities, which is filled once.
-pub fn cases(entities: u64, place: &Place) -> Vec<Case> {
-    let store = Rc::new(StoredEntities {
-        runtime: workers(0, 2),
-        place: place.clone(),
-        entities,
-        path: OnceCell::new(),
-    });
-    let (sleeping, awake, plain) = (Rc::clone(&store), Rc::clone(&store), Rc::clone(&store));
-    vec![
-        Case::counted("first_answer", "strowger", "ns", move || {
-            Ok((store.first_answer(), entities))
+/// Measures entities beside actors with the same state that are not stored.
+pub(crate) fn measure(plan: &Plan, databases: &Databases) {
+    let runtime = Rc::new(workers(0, 2));
+    let case = |id, subject, bytes: fn(&Runtime, &Path) -> i64| {
+        let (runtime, path) = (Rc::clone(&runtime), databases.path("heap", subject));
+        Case::counted(id, subject, "bytes", move || {
+            let bytes = bytes(&runtime, &path);
+            Ok((bytes as f64 / ENTITIES as f64, ENTITIES))
         })
-        .with_note("entities", entities),
-        Case::counted("asleep_bytes", "strowger", "bytes", move || {
-            Ok((sleeping.bytes_asleep(), entities))
-        })
-        .with_note("entities", entities),
-        Case::counted("awake_bytes", "strowger", "bytes", move || {
-            Ok((awake.bytes_awake(), AWAKE))
+    };
+    plan.run(vec![
+        case("awake_bytes", "strowger", |runtime, path| {
+            Heap::measure(runtime, path).awake
         }),
-        Case::counted("awake_bytes", "plain actor", "bytes", move || {
-            Ok((bytes_of_plain(&plain.runtime), AWAKE))
+        case("awake_bytes", "plain actor", |runtime, _| plain(runtime)),
+        case("asleep_bytes", "strowger", |runtime, path| {
+            Heap::measure(runtime, path).asleep
         }),
-    ]
+    ]);
 }
 
-fn key(number: u64) -> String {
-    format!("register-{number}")
+/// The bytes of the heap of all entities, without those of the database.
+struct Heap {
+    /// While all of them are awake and have nothing to do.
+    awake: i64,
+    /// After all of them were awake and went to sleep.
+    asleep: i64,
 }
 
-/// A store with many entities.
-struct StoredEntities {
-    runtime: Runtime,
-    place: Place,
-    entities: u64,
-    /// Where the store is, once it is filled.
-    path: OnceCell<PathBuf>,
-}
-
-impl StoredEntities {
-    fn path(&self) -> &Path {
-        self.path.get_or_init(|| self.fill(self.entities))
-    }
-
-    /// Stores so many entities, closes the store, and returns its path.
-    fn fill(&self, entities: u64) -> PathBuf {
-        let path = self.place.new_path();
-        let registers = Arc::new(Registers::open(&path, Durability::Process));
-        self.runtime.block_on(async {
-            let callers = (0..CALLERS).map(|caller| {
-                let registers = Arc::clone(&registers);
-                tokio::spawn(async move {
-                    for number in (caller..entities).step_by(CALLERS as usize) {
-                        registers.save(key(number), value(number)).await;
-                    }
-                })
-            });
-            for caller in callers.collect::<Vec<_>>() {
-                caller.await.expect("it does not panic");
+impl Heap {
+    fn measure(runtime: &Runtime, path: &Path) -> Self {
+        runtime.block_on(async {
+            let registers = Registers::open(path, Durability::Process);
+            for number in 0..ENTITIES {
+                registers.save(key(number), value(number)).await;
             }
-            let registers = Arc::into_inner(registers).expect("all callers are done");
             registers.close().await;
-        });
-        path
-    }
-
-    /// Returns the time from opening the store to the first answer, in nanoseconds.
-    fn first_answer(&self) -> f64 {
-        let path = self.path();
-        self.runtime.block_on(async {
-            let number = self.entities / 2;
-            let start = Instant::now();
             let registers = Registers::open(path, Durability::Process);
-            let found = registers.get(key(number)).await;
-            let time = start.elapsed();
-            assert_eq!(found, value(number), "it is stored");
-            registers.close().await;
-            time.as_nanos() as f64
-        })
-    }
-
-    /// Returns the bytes of the heap for each stored entity, when one of them has answered.
-    fn bytes_asleep(&self) -> f64 {
-        let path = self.path();
-        self.runtime.block_on(async {
+            // From now on, the database has all it keeps of rows that were read.
+            take_all_over(&registers).await;
             let bytes = LiveBytes::watch();
-            let registers = Registers::open(path, Durability::Process);
-            assert_eq!(registers.get(key(0)).await, value(0), "it is stored");
-            let held = bytes.now();
-            registers.close().await;
-            held as f64 / self.entities as f64
-        })
-    }
-
-    /// Returns the bytes of the heap for each entity that is awake and has nothing to do.
-    fn bytes_awake(&self) -> f64 {
-        // Of a few entities, the database keeps all rows in memory from its start on, and so
-        // nothing is counted that it keeps of what it reads.
-        let path = self.fill(AWAKE);
-        self.runtime.block_on(async {
-            let registers = Registers::open(&path, Durability::Process);
-            let bytes = LiveBytes::watch();
-            for number in 0..AWAKE {
+            // Each activation takes its entity over, which is a write that the database buffers.
+            take_all_over(&registers).await;
+            let buffered = bytes.now();
+            for number in 0..ENTITIES {
                 assert_eq!(registers.get(key(number)).await, value(number));
             }
-            let held = bytes.now();
+            let awake = bytes.now() - 2 * buffered;
+            for number in 0..ENTITIES {
+                let register = registers.kind.get(key(number)).expect("the key is short");
+                register.tell(Sleep).await.expect("the register is awake");
+            }
+            wait_until(|| registers.kind.awake().is_empty()).await;
+            // The last of them may still be freed.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            let asleep = bytes.now() - 2 * buffered;
+            drop(bytes);
             registers.close().await;
-            held as f64 / AWAKE as f64
+            Self { awake, asleep }
         })
     }
 }
 
-/// An actor with the same state that is not stored.
+/// Takes all entities over and reads them, as their activations do.
+async fn take_all_over(registers: &Registers) {
+    for number in 0..ENTITIES {
+        let entity = EntityId::new(Register::KIND, key(number)).expect("the key is short");
+        let store = &registers.store;
+        store.lease(&entity).await.expect("the disk has room");
+        let read = store.read(&entity).await.expect("the entity is intact");
+        assert!(!read.rows.is_empty(), "the entity is stored");
+    }
+}
+
+/// An actor with the state of a register that is not stored.
 struct PlainRegister {
     value: String,
     count: u64,
@@ -153,26 +111,27 @@ impl Actor for PlainRegister {
 
     async fn handle(&mut self, ask: Ask<Save>, _: &mut Context<Self>) -> Result<(), Infallible> {
         self.value = ask.request.0;
-        self.count += 1;
+        self.count += self.value.len() as u64;
         ask.reply.send(self.count);
         Ok(())
     }
 }
 
-/// Returns the bytes of the heap for each plain actor that has nothing to do.
-fn bytes_of_plain(runtime: &Runtime) -> f64 {
+/// Returns the bytes of the heap of as many plain actors that have nothing to do.
+fn plain(runtime: &Runtime) -> i64 {
     runtime.block_on(async {
-        let system = ActorSystem::new("bench").expect("it starts");
-        let mut actors: Vec<ActorRef<Ask<Save>>> = Vec::with_capacity(AWAKE as usize);
+        let system = ActorSystem::new("bench").expect("the system starts");
+        let mut actors: Vec<ActorRef<Ask<Save>>> = Vec::with_capacity(ENTITIES as usize);
         let bytes = LiveBytes::watch();
-        for number in 0..AWAKE {
+        for number in 0..ENTITIES {
             let actor = system.spawn::<PlainRegister>(key(number), ());
-            let actor = actor.expect("its key is free");
-            assert_eq!(actor.ask(Save(value(number))).await, Ok(1));
+            let actor = actor.expect("the key is free");
+            assert_eq!(actor.ask(Save(value(number))).await, Ok(100));
             actors.push(actor);
         }
         let held = bytes.now();
-        system.shutdown(std::time::Duration::from_secs(60)).await;
-        held as f64 / AWAKE as f64
+        drop(bytes);
+        system.shutdown(Duration::from_secs(60)).await;
+        held
     })
 }

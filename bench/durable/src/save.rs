@@ -1,54 +1,62 @@
-//! Saving values of 100 bytes.
+//! Saves of values of 100 bytes.
 
+use std::cell::RefCell;
+use std::future::Future;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
-use strowger_bench::{Case, Sample, workers};
+use strowger_bench::{Case, Plan, Sample, workers};
 use strowger_durable::store::Durability;
 use tokio::runtime::Runtime;
 
-use crate::database::{Database, Fjall, Sqlite, Writer};
+use crate::database::{Database, Fjall, LogFile, Sqlite, WriterThread};
 use crate::register::Registers;
-use crate::{Place, value};
+use crate::{Databases, key, value};
 
-/// Returns the cases of a row: so many callers save values under so many keys in turn.
-pub fn cases(
-    id: &'static str,
-    durability: Durability,
-    keys: u64,
-    callers: u64,
-    place: &Place,
-) -> Vec<Case> {
-    let load = Load {
-        durability,
-        keys,
-        callers,
-    };
-    vec![
-        case::<Registers>(id, "strowger", load, place),
-        case::<ByHand<Fjall>>(id, "fjall", load, place),
-        case::<ByHand<Sqlite>>(id, "sqlite", load, place),
-    ]
-}
+/// Number of entities of the rows with many.
+const MANY: u64 = 10_000;
+/// Number of callers of the rows with many entities. Each saves to its own part of the entities.
+const CALLERS: u64 = 1000;
 
-#[derive(Clone, Copy)]
-struct Load {
-    durability: Durability,
-    keys: u64,
-    callers: u64,
+/// Measures one entity with one caller, and many with many callers in both modes.
+pub(crate) fn measure(plan: &Plan, databases: &Databases) {
+    let mut row = SaveRow::new(databases, "save", Durability::Process, 1, 1);
+    row.add::<Registers>("strowger");
+    row.add::<Blocking<Fjall>>("fjall");
+    row.add::<Blocking<Sqlite>>("sqlite");
+    row.add::<Threaded<Fjall>>("fjall thread");
+    row.add::<Threaded<Sqlite>>("sqlite thread");
+    row.add::<Blocking<LogFile>>("std");
+    row.run(plan);
+    for (id, durability) in [
+        ("save_10k", Durability::Process),
+        ("save_10k_disk", Durability::Disk),
+    ] {
+        let mut row = SaveRow::new(databases, id, durability, MANY, CALLERS);
+        row.add::<Registers>("strowger");
+        row.add::<Threaded<Fjall>>("fjall thread");
+        row.add::<Threaded<Sqlite>>("sqlite thread");
+        row.run(plan);
+    }
 }
 
 /// A way to save values.
 trait Subject: Send + Sync + Sized + 'static {
     fn open(path: &Path, durability: Durability) -> Self;
 
-    fn save(&self, key: String, value: String) -> impl Future<Output = ()> + Send;
+    /// Saves the value of a key for the nth time.
+    fn save(&self, key: String, value: String, nth: u64) -> impl Future<Output = ()> + Send;
 
-    /// Closes the database, opens it again, and returns a value.
-    fn read_again(self, path: PathBuf, key: String) -> impl Future<Output = String> + Send;
+    fn close(self) -> impl Future<Output = ()>;
+
+    /// Opens the database again, and returns the values of keys.
+    fn read_again(
+        path: &Path,
+        keys: impl Iterator<Item = String>,
+    ) -> impl Future<Output = Vec<String>>;
 }
 
 impl Subject for Registers {
@@ -56,100 +64,210 @@ impl Subject for Registers {
         Self::open(path, durability)
     }
 
-    async fn save(&self, key: String, value: String) {
-        assert!(Self::save(self, key, value).await > 0, "it was counted");
+    async fn save(&self, key: String, value: String, nth: u64) {
+        let count = Self::save(self, key, value).await;
+        assert_eq!(count, nth, "every save is counted once");
     }
 
-    async fn read_again(self, path: PathBuf, key: String) -> String {
-        self.close().await;
-        let again = Self::open(&path, Durability::Process);
-        let value = again.get(key).await;
-        again.close().await;
-        value
+    async fn close(self) {
+        Self::close(self).await;
+    }
+
+    async fn read_again(path: &Path, keys: impl Iterator<Item = String>) -> Vec<String> {
+        let registers = Self::open(path, Durability::Process);
+        let mut values = Vec::new();
+        for key in keys {
+            values.push(registers.get(key).await);
+        }
+        Self::close(registers).await;
+        values
     }
 }
 
-struct ByHand<D>(Writer, PhantomData<fn() -> D>);
+/// A database that is called on the thread of the caller, and blocks it.
+struct Blocking<D>(Mutex<D>);
 
-impl<D: Database> Subject for ByHand<D> {
+impl<D: Database> Subject for Blocking<D> {
     fn open(path: &Path, durability: Durability) -> Self {
-        Self(Writer::open::<D>(path, durability), PhantomData)
+        Self(Mutex::new(D::open(path, durability)))
     }
 
-    async fn save(&self, key: String, value: String) {
-        self.0.save(key, value).await;
+    async fn save(&self, key: String, value: String, _: u64) {
+        let mut database = self.0.lock().expect("no caller panics");
+        database.write(&[(key, value)]);
     }
 
-    async fn read_again(self, path: PathBuf, key: String) -> String {
+    async fn close(self) {}
+
+    async fn read_again(path: &Path, keys: impl Iterator<Item = String>) -> Vec<String> {
+        let mut database = D::open(path, Durability::Process);
+        keys.map(|key| database.read(&key)).collect()
+    }
+}
+
+/// A database that a thread of its own writes, while callers await the write.
+struct Threaded<D>(WriterThread, PhantomData<fn() -> D>);
+
+impl<D: Database> Subject for Threaded<D> {
+    fn open(path: &Path, durability: Durability) -> Self {
+        Self(WriterThread::open::<D>(path, durability), PhantomData)
+    }
+
+    async fn save(&self, key: String, value: String, _: u64) {
+        self.0.save((key, value)).await;
+    }
+
+    async fn close(self) {
         self.0.close();
-        let mut again = D::open(&path, Durability::Process);
-        again.read(&key).expect("it was acknowledged")
+    }
+
+    async fn read_again(path: &Path, keys: impl Iterator<Item = String>) -> Vec<String> {
+        Blocking::<D>::read_again(path, keys).await
     }
 }
 
-fn case<S: Subject>(id: &'static str, subject: &'static str, load: Load, place: &Place) -> Case {
-    let place = place.clone();
-    let runtime = workers(0, 2);
-    Case::new(id, subject, move |operations| {
-        runtime.block_on(async { sample::<S>(&runtime, load, operations, &place).await })
-    })
+/// The work of a row.
+#[derive(Clone, Copy)]
+struct Load {
+    durability: Durability,
+    entities: u64,
+    /// Number of callers, a divisor of the number of entities.
+    callers: u64,
 }
 
-/// Saves about so many values in a new database, and reads the last one back.
-async fn sample<S: Subject>(
-    runtime: &Runtime,
+/// The subjects of a row.
+struct SaveRow<'a> {
+    databases: &'a Databases,
+    id: &'static str,
     load: Load,
-    operations: u64,
-    place: &Place,
-) -> Sample {
-    let path = place.new_path();
-    let subject = Arc::new(S::open(&path, load.durability));
-    // Every key exists before the clock starts: an entity is awake, a row is replaced.
-    save_all(runtime, &subject, load, load.keys, 0).await;
-    let operations = operations.max(load.callers);
-    let start = Instant::now();
-    save_all(runtime, &subject, load, operations, load.keys).await;
-    let time = start.elapsed();
-    let last = load.keys + operations - 1;
-    let subject = Arc::into_inner(subject).expect("all callers are done");
-    let found = subject
-        .read_again(path.clone(), key(last % load.keys))
-        .await;
-    assert_eq!(found, value(last), "the last acknowledged value is stored");
-    std::fs::remove_dir_all(&path).expect("it is our own");
-    Sample {
-        time,
-        done: operations,
-        checked: operations,
+    cases: Vec<Case>,
+    checks: Vec<Box<dyn FnOnce()>>,
+}
+
+impl<'a> SaveRow<'a> {
+    fn new(
+        databases: &'a Databases,
+        id: &'static str,
+        durability: Durability,
+        entities: u64,
+        callers: u64,
+    ) -> Self {
+        Self {
+            databases,
+            id,
+            load: Load {
+                durability,
+                entities,
+                callers,
+            },
+            cases: Vec::new(),
+            checks: Vec::new(),
+        }
+    }
+
+    fn add<S: Subject>(&mut self, subject: &'static str) {
+        let path = self.databases.path(self.id, subject);
+        let saver = Rc::new(RefCell::new(Saver::<S>::new(path, self.load)));
+        let measured = Rc::clone(&saver);
+        let case = Case::new(self.id, subject, move |operations| {
+            measured.borrow_mut().sample(operations)
+        });
+        self.cases.push(case);
+        self.checks
+            .push(Box::new(move || saver.borrow_mut().check()));
+    }
+
+    fn run(self, plan: &Plan) {
+        plan.run(self.cases);
+        self.checks.into_iter().for_each(|check| check());
     }
 }
 
-/// Saves the values of so many numbers from `first` on, each under the key of its number.
-async fn save_all<S: Subject>(
-    runtime: &Runtime,
-    subject: &Arc<S>,
+/// A subject and what it has saved.
+struct Saver<S> {
+    path: PathBuf,
     load: Load,
-    count: u64,
-    first: u64,
-) {
-    let next = Arc::new(AtomicU64::new(first));
-    let callers = (0..load.callers).map(|_| {
-        let (subject, next) = (Arc::clone(subject), Arc::clone(&next));
-        runtime.spawn(async move {
-            loop {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                if number >= first + count {
-                    return;
+    /// `None` before the first sample.
+    opened: Option<(Runtime, Arc<S>)>,
+    /// The number of the next value. Entities take turns, so it tells how often each was saved.
+    next: u64,
+}
+
+impl<S: Subject> Saver<S> {
+    const fn new(path: PathBuf, load: Load) -> Self {
+        Self {
+            path,
+            load,
+            opened: None,
+            next: 0,
+        }
+    }
+
+    /// Saves about `operations` values. All entities are stored, and awake, before the clock starts.
+    fn sample(&mut self, operations: u64) -> Sample {
+        if self.opened.is_none() {
+            let runtime = workers(0, 2);
+            let subject = {
+                let _runtime = runtime.enter();
+                S::open(&self.path, self.load.durability)
+            };
+            self.opened = Some((runtime, Arc::new(subject)));
+            self.save(self.load.entities);
+        }
+        let operations = operations.max(self.load.callers);
+        let time = self.save(operations);
+        Sample {
+            time,
+            done: operations,
+            checked: operations,
+        }
+    }
+
+    /// Saves the values of the next `count` numbers, and returns the time that it took.
+    fn save(&mut self, count: u64) -> Duration {
+        let Some((runtime, subject)) = &self.opened else {
+            return Duration::ZERO;
+        };
+        let Load {
+            entities, callers, ..
+        } = self.load;
+        let (first, end) = (self.next, self.next + count);
+        self.next = end;
+        let start = Instant::now();
+        let callers = (first..first + callers).map(|first| {
+            let subject = Arc::clone(subject);
+            runtime.spawn(async move {
+                // All saves of an entity are by the same caller, one after the other.
+                for number in (first..end).step_by(callers as usize) {
+                    let (key, nth) = (key(number % entities), number / entities + 1);
+                    subject.save(key, value(number), nth).await;
                 }
-                subject.save(key(number % load.keys), value(number)).await;
+            })
+        });
+        let callers: Vec<_> = callers.collect();
+        runtime.block_on(async {
+            for caller in callers {
+                caller.await.expect("no caller panics");
             }
-        })
-    });
-    for caller in callers.collect::<Vec<_>>() {
-        caller.await.expect("the caller does not panic");
+        });
+        start.elapsed()
     }
-}
 
-fn key(number: u64) -> String {
-    format!("register-{number}")
+    /// Closes the database, opens it again, and checks the last value of each entity.
+    fn check(&mut self) {
+        let Some((runtime, subject)) = self.opened.take() else {
+            return;
+        };
+        let subject = Arc::into_inner(subject).expect("all callers are done");
+        let entities = self.load.entities;
+        let values = runtime.block_on(async {
+            subject.close().await;
+            S::read_again(&self.path, (0..entities).map(key)).await
+        });
+        assert_eq!(values.len() as u64, entities);
+        for (entity, found) in (0..).zip(values) {
+            let last = self.next - 1 - (self.next - 1 - entity) % entities;
+            assert_eq!(found, value(last), "the last value of {}", key(entity));
+        }
+    }
 }
