@@ -42,7 +42,9 @@ pub(crate) fn measure(plan: &Plan, databases: &Databases) {
     let mut figures = ROWS.map(|_| SUBJECTS.map(|_| Vec::new()));
     for round in 1..=rounds {
         for (at, (subject, run)) in SUBJECTS.iter().enumerate() {
-            plan.progress(&format!("round {round} of {rounds}, half load of {subject}"));
+            plan.progress(&format!(
+                "round {round} of {rounds}, half load of {subject}"
+            ));
             let mut times = run(&runtime, databases, interval, count);
             times.sort_unstable();
             for ((_, percent), figures) in ROWS.iter().zip(&mut figures) {
@@ -59,7 +61,7 @@ pub(crate) fn measure(plan: &Plan, databases: &Databases) {
             plan.print(&Row {
                 part: plan.part(),
                 id: (*id).to_owned(),
-                subject: *subject,
+                subject: subject,
                 value: Ok(figures[figures.len() / 2]),
                 unit: "ns",
                 iterations: done,

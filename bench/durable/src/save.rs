@@ -203,7 +203,7 @@ impl<S: Subject> Saver<S> {
         }
     }
 
-    /// Saves about `operations` values. All entities are stored, and awake, before the clock starts.
+    /// Saves about `operations` values. All entities are stored and awake before the clock starts.
     fn sample(&mut self, operations: u64) -> Sample {
         if self.opened.is_none() {
             let runtime = workers(0, 2);

@@ -304,7 +304,7 @@ mod tests {
         assert_eq!(inner.by_age.len(), inner.streams.len());
     }
 
-    /// Returns the shortest time in which a stream with an answer is stored, beside so many others.
+    /// Returns the shortest time to store a stream with an answer beside `others` streams.
     fn time_of_store(others: usize) -> Duration {
         let log = EventLog::new(Duration::from_secs(60));
         for stream in 0..others {
