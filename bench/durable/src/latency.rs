@@ -61,7 +61,7 @@ pub(crate) fn measure(plan: &Plan, databases: &Databases) {
             plan.print(&Row {
                 part: plan.part(),
                 id: (*id).to_owned(),
-                subject: subject,
+                subject,
                 value: Ok(figures[figures.len() / 2]),
                 unit: "ns",
                 iterations: done,
