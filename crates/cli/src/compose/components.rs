@@ -145,7 +145,8 @@ pub(crate) fn check(config: &Config) -> CliResult<Vec<String>> {
 }
 
 impl Components {
-    /// Returns the host of all components.
+    /// Returns the host of all components, which also runs the code of agents.
+    #[cfg(feature = "agents")]
     pub(super) fn host(&self) -> &Host {
         &self.0.host
     }
