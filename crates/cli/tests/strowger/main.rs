@@ -12,7 +12,8 @@ mod captures;
 mod command_line;
 #[cfg(feature = "components")]
 mod component;
-#[cfg(feature = "components")]
+// Also tests agents beside components.
+#[cfg(feature = "agents")]
 mod components;
 #[cfg(feature = "agents")]
 mod configuration;
