@@ -113,6 +113,15 @@ impl StoredResponse {
     }
 }
 
+/// Returns the first SEID of a node that knows nothing of its previous incarnations. A peer may
+/// repeat a request to the previous one for some time: if this one had the same SEIDs, the request
+/// would modify or delete another session. The SEIDs of two incarnations differ as long as they
+/// start within 18 hours and establish fewer than a million sessions per second.
+pub(crate) const fn first_seid(recovery: Recovery) -> u64 {
+    const SESSIONS_PER_SECOND: u64 = 1 << 20;
+    1 + (recovery.0 % (1 << 16)) as u64 * SESSIONS_PER_SECOND
+}
+
 /// Returns the current time in milliseconds since 1970.
 pub(crate) fn milliseconds_now() -> u64 {
     #[cfg(test)]

@@ -158,7 +158,7 @@ fn sessions_of_every_kind_are_stored() {
     }
 }
 
-/// Two associations with the sessions 1 to 5 and 7 (6 is deleted), and an application.
+/// Two associations with seven sessions, of which the sixth is deleted, and an application.
 fn fill(live: &Running) {
     let mut peer = Peer::associated(2, &live.n4);
     let flow = PfdContents::flow("permit out ip from 198.51.100.0/24 to assigned");
@@ -179,7 +179,7 @@ fn fill(live: &Running) {
     let mut other = Peer::associated(3, &live.n4);
     let others = other.establish(ue(7)).expect("accepted");
     let all = [plain, metered, v6, updated, reshaped, deleted, others];
-    assert_eq!(all.map(|seid| seid.0), [1, 2, 3, 4, 5, 6, 7]);
+    assert_eq!(all.map(|seid| seid.0 - plain.0), [0, 1, 2, 3, 4, 5, 6]);
 
     assert_eq!(peer.modify(updated), Cause::REQUEST_ACCEPTED);
     assert_eq!(modify_first(&mut peer, updated), Cause::REQUEST_ACCEPTED);

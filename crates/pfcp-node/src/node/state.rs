@@ -16,7 +16,7 @@ use crate::pool::AddressPool;
 use crate::session::claims;
 use crate::socket::{Batch, Sockets};
 use crate::store::{
-    LockedStore, MemoryStore, OpenParams, SessionRecord, Store, StoreError, threads,
+    LockedStore, MemoryStore, OpenParams, SessionRecord, Store, StoreError, first_seid, threads,
 };
 
 /// The store, and the identity of the node that follows from it.
@@ -44,7 +44,7 @@ impl NodeState {
                 store: Box::new(MemoryStore::new(answers)),
                 recovery: now,
                 seed,
-                next_seid: 1,
+                next_seid: first_seid(now),
             };
             return Ok((state, Vec::new()));
         };

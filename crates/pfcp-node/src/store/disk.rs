@@ -33,7 +33,7 @@ use self::writer::{StoreWriter, WriteJob, WriterStatus};
 use super::format::{HeadRecord, Record};
 use super::{
     MemoryStore, PendingWrite, Store, StoreChange, StoreError, StoreHealth, StoreLoss,
-    StoredResponse, WriteRefused,
+    StoredResponse, WriteRefused, first_seid,
 };
 use crate::config::StoreConfig;
 
@@ -136,7 +136,7 @@ impl LockedStore {
         let known_probe = known.probe;
         let head = HeadRecord {
             recovery: recovery.0,
-            next_seid: next_seid(&contents, &known),
+            next_seid: next_seid(&contents, &known, recovery),
             seed,
             probe,
             sessions: contents.sessions(),
@@ -318,12 +318,14 @@ fn later_recovery(before: Recovery, now: Recovery) -> Recovery {
     }
 }
 
-fn next_seid(contents: &StoreContents, head: &HeadRecord) -> u64 {
+/// Returns a SEID that no session has had. A store that lost sessions has a new Recovery Time Stamp,
+/// which leads to SEIDs beyond those that it lost.
+fn next_seid(contents: &StoreContents, head: &HeadRecord, recovery: Recovery) -> u64 {
     let held = contents.records.keys().filter_map(|key| match key {
         super::format::RecordKey::Session(seid) => Some(seid.0.saturating_add(1)),
         _ => None,
     });
-    held.fold(head.next_seid.max(1), u64::max)
+    held.fold(head.next_seid.max(first_seid(recovery)), u64::max)
 }
 
 /// Fills the tables in memory.

@@ -92,7 +92,8 @@ struct Incarnation {
     next_seid: u64,
 }
 
-const NOW: Recovery = Recovery(1000);
+/// With this time stamp, the first SEID is 1.
+const NOW: Recovery = Recovery(61_000 << 16);
 
 fn begin(path: &Path) -> Result<Incarnation, StoreError> {
     let given = OpenParams {

@@ -330,12 +330,14 @@ async fn mutated_messages_are_harmless() {
         peer.associate("smf.example.org").await,
         Cause::REQUEST_ACCEPTED
     );
+    // The SEID of the first session that the peer establishes.
+    let own = Seid(held.remote_seid().0 + 1);
     let seeds: Vec<Vec<u8>> = vec![
         establishment(200, Sequence::new(1)),
         message(
             &Header::session(
                 MessageType::SESSION_MODIFICATION_REQUEST,
-                Seid(2),
+                own,
                 Sequence::new(1),
             ),
             &body_of(naming()),
