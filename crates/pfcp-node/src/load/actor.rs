@@ -90,6 +90,7 @@ pub(super) struct LoadActor {
     waiting: Vec<Reply<Result<(), ClientError>>>,
     association: Option<AssociationId>,
     pending: FxHashMap<RequestId, LoadRequest>,
+    /// The number of new sessions of which it is not known yet whether the node has them.
     establishing: usize,
     /// The sessions that are held, oldest first; some may already be missing in `remote`.
     order: VecDeque<Seid>,

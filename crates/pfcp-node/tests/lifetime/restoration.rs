@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -23,6 +24,8 @@ use strowger_pfcp_node::{
 };
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use crate::peer::cause;
 
 /// A guard against hanging.
 const TEST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -56,11 +59,16 @@ impl Upf {
     /// Ends the node without notifying its peers, and starts it again after a while: Recovery Time
     /// Stamps count in seconds.
     async fn restart(self, after: Duration) -> Self {
+        let config = self.end().await;
+        real(after).await;
+        Self::with(config).await
+    }
+
+    async fn end(self) -> NodeConfig {
         self.node.stop().await;
         drop(self.node);
         self.system.shutdown(Duration::from_secs(5)).await;
-        real(after).await;
-        Self::with(self.config).await
+        self.config
     }
 
     fn sessions(&self) -> Vec<SessionInfo> {
@@ -353,6 +361,9 @@ struct ScriptedAnswers {
     establishments: AtomicU8,
     /// If set, answers nothing.
     mute: AtomicBool,
+    /// The type of the requests whose answers are withheld; 0 is none.
+    withheld_type: AtomicU8,
+    withheld: Mutex<Vec<Vec<u8>>>,
     setups: AtomicU32,
     heartbeats: AtomicU32,
     established: AtomicU32,
@@ -379,6 +390,22 @@ impl Scripted {
 
     fn address(&self) -> SocketAddr {
         self.socket.local_addr().unwrap()
+    }
+
+    /// Waits until this many answers are withheld, and returns them.
+    async fn withheld(&self, count: usize) -> Vec<Vec<u8>> {
+        let begun = tokio::time::Instant::now();
+        while self.told.withheld.lock().unwrap().len() < count {
+            assert!(begun.elapsed() < TEST_TIMEOUT, "too few requests");
+            real(Duration::from_millis(5)).await;
+        }
+        std::mem::take(&mut *self.told.withheld.lock().unwrap())
+    }
+
+    async fn send(&self, answers: &[Vec<u8>], to: SocketAddr) {
+        for answer in answers {
+            self.socket.send_to(answer, to).await.unwrap();
+        }
     }
 }
 
@@ -438,6 +465,10 @@ impl ScriptedAnswers {
         let mut bytes = Vec::new();
         header.encode(body.len(), &mut bytes).ok()?;
         bytes.extend_from_slice(&body);
+        if kind.0 == self.withheld_type.load(Ordering::Relaxed) {
+            self.withheld.lock().unwrap().push(bytes);
+            return None;
+        }
         Some(bytes)
     }
 }
@@ -604,6 +635,32 @@ async fn silent_peer_gets_heartbeats_until_it_answers() {
     smf.system.shutdown(Duration::from_secs(1)).await;
 }
 
+/// A control plane may repeat a deletion to a node that has restarted meanwhile without its state.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn request_to_the_previous_incarnation_reaches_no_session() {
+    let folder = tempfile::tempdir().unwrap();
+    for store in [None, Some(folder.path())] {
+        let upf = Upf::start(|config| config.store.path = store.map(Path::to_owned)).await;
+        let mut smf = Smf::new(|_| {}).await;
+        let association = smf.client.associate(upf.node.local_addr()).await.unwrap();
+        let session = association.establish(fixed(1)).await.unwrap();
+        let previous = session.remote_seid();
+        let config = upf.end().await;
+        if let Some(store) = store {
+            std::fs::remove_dir_all(store).unwrap();
+        }
+        real(QUIET_PERIOD).await;
+        let _upf = Upf::with(config).await;
+        smf.until(is_done).await;
+        let kind = MessageType::SESSION_DELETION_REQUEST;
+        let answer = association.send(kind, previous, &[]).await.unwrap();
+        let cause = cause(&answer.encode().unwrap());
+        assert_eq!(cause, Cause::SESSION_CONTEXT_NOT_FOUND);
+        assert!(session.audit().await.unwrap());
+        smf.system.shutdown(Duration::from_secs(1)).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn load_continues_after_node_restart() {
     let upf = Upf::start(|_| {}).await;
@@ -633,6 +690,42 @@ async fn load_continues_after_node_restart() {
     assert_eq!(stats.lost, stats.sessions_lost + stats.unanswered);
     let there: BTreeSet<Seid> = upf.sessions().iter().map(|one| one.peer_seid).collect();
     assert_eq!((there.len(), upf.sessions().len()), (50, 50));
+    system.shutdown(Duration::from_secs(1)).await;
+}
+
+/// A session that was accepted before a restart is checked; until the peer answers, it counts
+/// towards the maximum.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn load_counts_sessions_that_it_checks() {
+    const SESSIONS: usize = 10;
+    let upf = Scripted::start().await;
+    let withhold = |kind: MessageType| upf.told.withheld_type.store(kind.0, Ordering::Relaxed);
+    withhold(MessageType::SESSION_ESTABLISHMENT_REQUEST);
+    let system = ActorSystem::new("load").unwrap();
+    let mut plan = LoadPlan::new(upf.address());
+    plan.pace = LoadPace::Rate(1000.0);
+    plan.sessions = SESSIONS;
+    plan.t1 = TEST_TIMEOUT;
+    plan.heartbeat = Duration::from_millis(50);
+    plan.keep = true;
+    let load = Load::start(&system, plan).await.unwrap();
+    let accepted = upf.withheld(SESSIONS).await;
+    upf.told.stamp.store(STAMP + 5, Ordering::Relaxed);
+    until(&load, |stats| stats.peers_found == 1).await;
+    withhold(MessageType::SESSION_MODIFICATION_REQUEST);
+    upf.send(&accepted, load.local_addr()).await;
+    let checked = upf.withheld(SESSIONS).await;
+    real(Duration::from_millis(200)).await;
+    let established = upf.told.established.load(Ordering::Relaxed);
+    assert_eq!(usize::try_from(established), Ok(SESSIONS));
+
+    // The load goes on with the sessions that the peer has.
+    upf.send(&checked, load.local_addr()).await;
+    until(&load, |stats| stats.established > 2 * SESSIONS as u64).await;
+    load.stop();
+    let stats = load.finished().await;
+    assert_eq!(stats.held, SESSIONS as u64, "{stats:?}");
+    assert_eq!((stats.lost, stats.rejected), (0, 0), "{stats:?}");
     system.shutdown(Duration::from_secs(1)).await;
 }
 

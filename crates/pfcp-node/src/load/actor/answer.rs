@@ -47,16 +47,19 @@ impl LoadActor {
             Cause::SESSION_CONTEXT_NOT_FOUND | Cause::NO_ESTABLISHED_ASSOCIATION
         );
         match request.kind {
-            Operation::Establish(seid) => {
-                self.establishing -= 1;
-                if let Some(remote) = remote.filter(|_| accepted) {
+            Operation::Establish(seid) => match remote.filter(|_| accepted) {
+                Some(remote) => {
                     self.stats.lock().established += 1;
                     match is_current {
-                        true => self.hold(seid, remote),
+                        true => {
+                            self.establishing -= 1;
+                            self.hold(seid, remote);
+                        }
                         false => self.check(now, seid, remote),
                     }
                 }
-            }
+                None => self.establishing -= 1,
+            },
             Operation::Delete => {
                 let mut stats = self.stats.lock();
                 stats.deleted += u64::from(accepted);

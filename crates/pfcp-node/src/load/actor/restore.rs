@@ -167,8 +167,10 @@ impl LoadActor {
     pub(super) fn check(&mut self, now: Instant, seid: Seid, remote: Seid) {
         let message_type = MessageType::SESSION_MODIFICATION_REQUEST;
         let kind = Operation::Check(seid, remote);
-        if !self.send(now, now, message_type, remote, &[], kind) {
-            self.lost.remove(&seid);
+        if !self.send(now, now, message_type, remote, &[], kind)
+            && self.lost.remove(&seid).is_none()
+        {
+            self.establishing -= 1;
         }
     }
 
@@ -184,10 +186,13 @@ impl LoadActor {
         if accepted && !is_current {
             return self.check(now, seid, remote);
         }
-        let is_restored = self.lost.contains_key(&seid);
+        let is_restored = self.lost.remove(&seid).is_some();
+        if !is_restored {
+            self.establishing -= 1;
+        }
         // A session is counted as held before it is counted as lost.
         self.hold(seid, remote);
-        match (accepted, self.lost.remove(&seid).is_some() || is_restored) {
+        match (accepted, is_restored) {
             (true, true) => self.count_restored(),
             (true, false) => {}
             (false, false) => self.lose_session(seid),
