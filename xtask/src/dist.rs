@@ -160,13 +160,20 @@ fn fill(project: &Project, release: &Release, binary: &Path, prefix: &Path) -> O
     project::write(&doc.join("sbom.cdx.json"), format!("{bill:#}\n"))?;
     let man = place("share/man/man1")?;
     step::run(Command::new(binary).arg("man").arg(&man))?;
-    for (shell, folder, file) in [
-        ("bash", "share/bash-completion/completions", "strowger"),
-        ("zsh", "share/zsh/site-functions", "_strowger"),
-        ("fish", "share/fish/vendor_completions.d", "strowger.fish"),
-    ] {
-        let script = step::output(Command::new(binary).args(["completions", shell]))?;
-        project::write(&place(folder)?.join(file), script)?;
+    for program in ["strowger", "strowger-pfcp"] {
+        for (shell, folder, file) in [
+            ("bash", "share/bash-completion/completions", program.into()),
+            ("zsh", "share/zsh/site-functions", format!("_{program}")),
+            (
+                "fish",
+                "share/fish/vendor_completions.d",
+                format!("{program}.fish"),
+            ),
+        ] {
+            let mut completions = Command::new(binary.with_file_name(program));
+            let script = step::output(completions.args(["completions", shell]))?;
+            project::write(&place(folder)?.join(file), script)?;
+        }
     }
     let unit = place("lib/systemd/system")?.join("strowger.service");
     project::write(&unit, UNIT)
@@ -304,7 +311,15 @@ fn check_prefix(prefix: &Path) -> Result<Vec<String>, String> {
             "share/bash-completion/completions/strowger",
             "complete -F _strowger",
         ),
+        (
+            "share/bash-completion/completions/strowger-pfcp",
+            "complete -F _strowger-pfcp",
+        ),
         ("share/zsh/site-functions/_strowger", "#compdef strowger"),
+        (
+            "share/zsh/site-functions/_strowger-pfcp",
+            "#compdef strowger-pfcp",
+        ),
         (
             "share/fish/vendor_completions.d/strowger.fish",
             "complete -c strowger",

@@ -12,6 +12,7 @@
 //! # Ok::<(), hex::HexError>(())
 //! ```
 
+pub mod completions;
 pub mod decode;
 mod dictionary;
 pub mod diff;

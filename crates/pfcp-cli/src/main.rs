@@ -2,9 +2,10 @@
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches, Parser};
-use strowger_pfcp_cli::Command;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap_complete::Shell;
 use strowger_pfcp_cli::output::{self, Output};
+use strowger_pfcp_cli::{Command, completions};
 
 /// Decode, compare, encode, replay and generate PFCP messages (N4, 3GPP TS 29.244).
 #[derive(Debug, Parser)]
@@ -13,8 +14,26 @@ use strowger_pfcp_cli::output::{self, Output};
 #[command(arg_required_else_help = true, max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: ProgramCommand,
 }
+
+#[derive(Debug, Subcommand)]
+enum ProgramCommand {
+    #[command(flatten)]
+    Pfcp(Box<Command>),
+    /// Generate a shell completion script.
+    #[command(after_help = COMPLETION_EXAMPLES)]
+    Completions {
+        /// Shell to generate the script for.
+        shell: Shell,
+    },
+}
+
+const COMPLETION_EXAMPLES: &str = "\
+Examples:
+  strowger-pfcp completions bash > /etc/bash_completion.d/strowger-pfcp
+  strowger-pfcp completions zsh > ~/.zfunc/_strowger-pfcp
+  strowger-pfcp completions fish > ~/.config/fish/completions/strowger-pfcp.fish";
 
 const EXAMPLES: &str = "\
 Exit codes:
@@ -55,7 +74,13 @@ fn main() -> ExitCode {
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     output::log_to_stderr();
     let mut output = Output::stdout();
-    let done = cli.command.run(&mut output).and_then(|()| output.flush());
+    let done = match cli.command {
+        ProgramCommand::Pfcp(command) => command.run(&mut output),
+        ProgramCommand::Completions { shell } => {
+            completions::print(shell, &mut command_line(), &mut output)
+        }
+    };
+    let done = done.and_then(|()| output.flush());
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),

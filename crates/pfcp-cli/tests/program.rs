@@ -44,6 +44,19 @@ fn decodes_and_refuses_with_the_exit_codes_of_its_help() {
 }
 
 #[test]
+fn completions_name_this_program_and_its_commands() {
+    for shell in ["bash", "zsh", "fish"] {
+        let (code, out, err) = run(&["completions", shell]);
+        assert_eq!(code, Some(0), "{err}");
+        assert!(out.contains("strowger-pfcp"), "{shell}");
+        assert!(out.contains("robustness"), "{shell}");
+    }
+    let (code, _, err) = run(&["completions", "cmd"]);
+    assert_eq!(code, Some(2), "{err}");
+    assert!(err.contains("bash"), "{err}");
+}
+
+#[test]
 fn load_meets_what_serve_answers() {
     let mut server = Guarded::spawn(&mut command(&[
         "serve",

@@ -2,6 +2,7 @@
 
 use clap::CommandFactory;
 use clap_complete::Shell;
+use strowger_pfcp_cli::completions;
 
 use super::Cli;
 use crate::exit::CliResult;
@@ -21,9 +22,5 @@ pub(crate) struct CompletionsArgs {
 }
 
 pub(crate) fn run(args: &CompletionsArgs, output: &mut Output) -> CliResult {
-    let mut script = Vec::new();
-    let mut command = Cli::command();
-    clap_complete::generate(args.shell, &mut command, "strowger", &mut script);
-    let script = String::from_utf8_lossy(&script);
-    output.line(script.trim_end())
+    completions::print(args.shell, &mut Cli::command(), output)
 }
