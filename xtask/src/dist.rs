@@ -324,6 +324,10 @@ fn check_prefix(prefix: &Path) -> Result<Vec<String>, String> {
             "share/fish/vendor_completions.d/strowger.fish",
             "complete -c strowger",
         ),
+        (
+            "share/fish/vendor_completions.d/strowger-pfcp.fish",
+            "complete -c strowger-pfcp",
+        ),
         ("share/doc/strowger/sbom.cdx.json", "pkg:cargo/tokio@"),
         (
             "share/doc/strowger/LICENSE-MIT",
@@ -387,7 +391,7 @@ mod tests {
         }
         let found = check_prefix(&prefix).expect("echo runs");
         std::fs::remove_dir_all(&prefix).expect("it is there");
-        assert_eq!(found.len(), 11, "{found:?}");
+        assert_eq!(found.len(), 14, "{found:?}");
         assert!(
             found.iter().any(|what| what.contains("strowger.service")),
             "{found:?}"
