@@ -18,6 +18,7 @@
 //! activates the entities that are due. An entity whose wake-up time has come is not passivated
 //! before it has done its work.
 
+mod export;
 mod host;
 mod table;
 

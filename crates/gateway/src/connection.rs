@@ -407,7 +407,7 @@ impl Connection {
                 true
             }
             Delivery::Queued(waits) => {
-                self.queues.set_first(entry.actor().id(), id);
+                self.queues.set_first(entry.order(), id);
                 let pipe = cx.pipe(waits, move |done| ConnectionMsg::Delivered(id, kind, done));
                 self.track_pipe(id, pipe);
                 false
@@ -420,7 +420,7 @@ impl Connection {
         let Some(actor) = self.queues.waits_at(id) else {
             return;
         };
-        while let Some(next) = self.queues.next(actor) {
+        while let Some(next) = self.queues.next(&actor) {
             if self.outbox.is_waiting(next.id.into()) && !self.deliver(next, cx) {
                 return;
             }

@@ -204,7 +204,13 @@ fn exposed(system: &ActorSystem, params: &Value) -> Result<MethodOutput, Fault> 
     let mut exposed = system.exports();
     if let Some(wanted) = params.text("address")? {
         let wanted: Address = wanted.parse()?;
-        exposed.retain(|exposed| exposed.address == wanted);
+        exposed.retain(|exposed| exposed.covers(&wanted));
+        // An actor that is exposed by itself is preferred to one that is found by its key.
+        exposed.sort_by_key(|exposed| exposed.is_keyed);
+        exposed.truncate(1);
+        for found in &mut exposed {
+            (found.address, found.is_keyed) = (wanted.clone(), false);
+        }
         if exposed.is_empty() {
             let text = format!("no actor is exposed at {wanted}");
             return Err(Fault::new(FaultCode::UnknownTarget, text));
@@ -215,7 +221,11 @@ fn exposed(system: &ActorSystem, params: &Value) -> Result<MethodOutput, Fault> 
         let messages = messages
             .map(|(name, pattern)| json!({ "name": &**name, "pattern": pattern.to_string() }));
         let messages: Vec<Value> = messages.collect();
-        json!({ "address": exposed.address.to_string(), "messages": messages })
+        let mut row = json!({ "address": exposed.address.to_string(), "messages": messages });
+        if exposed.is_keyed {
+            row["keyed"] = true.into();
+        }
+        row
     })))
 }
 

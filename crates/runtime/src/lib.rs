@@ -173,9 +173,9 @@ pub use macro_support::handlers;
 pub use mailbox::{MailboxSpec, Overflow};
 #[cfg(feature = "messages")]
 pub use message::{
-    Address, CallReply, CallSink, ContentType, Delivery, DeliveryHandle, Envelope, Export,
-    ExportError, ExportInfo, Fault, FaultCode, JsonReply, MessagePattern, Payload, PayloadStream,
-    RemoteEntry,
+    Address, CallReply, CallSink, ContentType, Delivery, DeliveryHandle, DeliveryOrder, Envelope,
+    Export, ExportError, ExportInfo, Fault, FaultCode, FindActor, JsonReply, KeyedActors,
+    MessagePattern, Payload, PayloadStream, RemoteEntry,
 };
 pub use monitor::{MonitorId, Signal};
 pub use path::{ActorPath, Key, PathPattern, PathPatternError};

@@ -20,15 +20,18 @@ mod entry;
 mod envelope;
 mod export;
 mod fault;
+mod keyed;
 mod payload;
 
 pub use address::Address;
 pub(crate) use directory::ExportRegistry;
 pub use directory::{ExportError, ExportInfo};
 pub use entry::{
-    CallReply, CallSink, Delivery, DeliveryHandle, MessagePattern, PayloadStream, RemoteEntry,
+    CallReply, CallSink, Delivery, DeliveryHandle, DeliveryOrder, MessagePattern, PayloadStream,
+    RemoteEntry,
 };
 pub use envelope::Envelope;
 pub use export::{Export, JsonReply};
 pub use fault::{Fault, FaultCode};
+pub use keyed::{FindActor, KeyedActors};
 pub use payload::{ContentType, Payload};

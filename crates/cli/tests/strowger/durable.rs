@@ -1,13 +1,97 @@
 //! The commands for a store of durable actors, on real stores.
 
+use std::convert::Infallible;
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
+use serde::Deserialize;
 use serde_json::json;
+use strowger::{ActorSystem, Ask, Export, Request};
 use strowger_durable::store::{
     Batch, EntityId, FjallOptions, FjallStore, Sequence, Store, StoreFault, Table,
 };
+use strowger_durable::{DurableActor, DurableContext, Entities};
+use strowger_gateway::method::Methods;
+use strowger_gateway::{Gateway, Limits};
 
 use crate::binary::{Ran, strowger, strowger_with_input};
+
+/// Adds an amount, and returns the sum.
+#[derive(Deserialize)]
+struct Deposit(i64);
+impl Request for Deposit {
+    type Reply = i64;
+}
+
+struct Account;
+
+impl DurableActor for Account {
+    const KIND: &'static str = "account";
+
+    type State = i64;
+    type Msg = Ask<Deposit>;
+    type Args = ();
+    type Error = Infallible;
+
+    async fn pre_start(
+        (): (),
+        _: &mut i64,
+        _: &mut DurableContext<'_, Self>,
+    ) -> Result<Self, Infallible> {
+        Ok(Self)
+    }
+
+    async fn handle(
+        &mut self,
+        ask: Ask<Deposit>,
+        state: &mut i64,
+        cx: &mut DurableContext<'_, Self>,
+    ) -> Result<(), Infallible> {
+        *state += ask.request.0;
+        cx.reply(ask.reply, *state);
+        Ok(())
+    }
+}
+
+/// A program with durable actors, which clients of its control socket reach by key.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn entities_are_asked_by_address() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let socket = folder.path().join("control.sock");
+    let path = socket.to_str().expect("text").to_owned();
+    let ask = async |address: &'static str, amount: &'static str| {
+        let path = path.clone();
+        let ran = move || strowger(["ask", address, amount, "--control", &path]);
+        tokio::task::spawn_blocking(ran).await.expect("no panic")
+    };
+    for sum in ["50", "100"] {
+        let system = ActorSystem::new("bank").expect("inside a runtime");
+        let store = folder.path().join("store");
+        let store = FjallStore::open(store, FjallOptions::default()).expect("it opens");
+        let entities = Entities::new(Arc::new(store));
+        let accounts = entities.start::<Account>(&system, "accounts", ());
+        let accounts = accounts.expect("the key is free");
+        let deposit = Export::new().ask::<Deposit>("deposit");
+        accounts
+            .export(&system, "bank/accounts", deposit)
+            .expect("the name is free");
+        let gateway = Gateway::open(&system, &socket, Limits::default(), Methods::new());
+        gateway.await.expect("the folder is ours");
+
+        let ran = succeeded(ask("bank/accounts/acc-42#deposit", "50").await);
+        assert_eq!(ran.out.trim(), sum);
+        // The only message need not be named.
+        let ran = succeeded(ask("@(bank/accounts/acc-43)", "7").await);
+        assert_eq!(ran.out.trim(), if sum == "50" { "7" } else { "14" });
+        let ran = ask("bank/accounts/acc-42#withdraw", "50").await;
+        assert_eq!(ran.code, 2, "{}", ran.err);
+        assert!(ran.err.contains("it takes deposit"), "{}", ran.err);
+        let ran = ask("bank/accounts#deposit", "50").await;
+        assert_eq!(ran.code, 1, "{}", ran.err);
+        system.shutdown(Duration::from_secs(10)).await;
+    }
+}
 
 /// A state as durable actors store it: an encoding, and MessagePack.
 const STATE: &[u8] = b"\x01\x81\xa6amount\x07";

@@ -100,6 +100,11 @@ impl<M: Send + 'static> AwakeTable<M> {
         self.idle.clear();
     }
 
+    /// Returns `true` if the host has ended.
+    pub(super) const fn is_closed(&self) -> bool {
+        matches!(self.host, Host::Ended)
+    }
+
     /// Counts a sender of an entity that is awake. Requests the activation of one that is asleep.
     pub(super) fn enter(&mut self, key: &Arc<str>, limit: usize) -> Entered<M> {
         if matches!(self.host, Host::Ended) {

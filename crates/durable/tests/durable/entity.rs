@@ -8,7 +8,10 @@ use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 use serde::{Deserialize, Serialize};
 use strowger::testing::TestSystem;
-use strowger::{Accepts, ActorSystem, Ask, AskError, BoxError, Request};
+use strowger::{
+    Accepts, ActorSystem, Ask, AskError, BoxError, CallReply, CallSink, Delivery, Export, Fault,
+    FaultCode, Payload, Request,
+};
 use strowger_durable::store::{EntityId, FjallOptions, FjallStore, MemoryStore, StoreFault};
 use strowger_durable::{
     DurableActor, DurableContext, Entities, EntityError, EntityKind, IdempotencyKey,
@@ -18,9 +21,11 @@ const SECOND: Duration = Duration::from_secs(1);
 const MILLISECOND: Duration = Duration::from_millis(1);
 
 /// A tell: adds one visit.
+#[derive(Deserialize)]
 struct Visit;
 
 /// Adds one visit and returns their number.
+#[derive(Deserialize)]
 struct CountVisit;
 impl Request for CountVisit {
     type Reply = u64;
@@ -182,6 +187,84 @@ fn message_activates_and_idleness_puts_to_sleep() {
     assert_eq!(activations.total(), 15);
     let stored = system.run(places.stored(None, 10)).expect("it is listed");
     assert_eq!(stored.len(), keys.len());
+}
+
+/// Collects the answers to calls from outside the process.
+#[derive(Default)]
+struct Outside(Mutex<Vec<Result<CallReply, Fault>>>);
+
+impl CallSink for Outside {
+    fn answer(&self, _: u64, result: Result<CallReply, Fault>) {
+        let mut answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        answers.push(result);
+    }
+
+    fn is_waiting(&self, _: u64) -> bool {
+        true
+    }
+}
+
+/// Asks an entity by its address, and returns the answer.
+fn ask_outside(system: &TestSystem, address: &str, message: &str) -> Result<u64, Fault> {
+    let entry = system.system().remote_entry(&address.parse()?, message)?;
+    let outside = Arc::new(Outside::default());
+    let sink = Arc::clone(&outside) as Arc<dyn CallSink>;
+    system.run(async {
+        match entry.call(&Payload::EMPTY, 1, sink) {
+            Delivery::Settled(delivered) => delivered.map(drop),
+            Delivery::Queued(turn) => turn.await.map(drop),
+        }
+    })?;
+    // The reply leaves after its write.
+    system.advance(5 * MILLISECOND);
+    let answer = outside
+        .0
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .pop();
+    match answer.expect("it has answered")? {
+        CallReply::Single(payload) => payload.decode(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn exported_entities_are_reached_by_address() {
+    let system = TestSystem::new(1);
+    let store = MemoryStore::seeded(1, 2 * MILLISECOND);
+    let (places, activations) = places(&system, &store);
+    let visit = || Export::new().ask::<CountVisit>("visit");
+    let exported = places.export(system.system(), "town/places", visit());
+    assert_eq!(exported.expect("the name is free").path(), "town/places");
+    for round in 1..=3 {
+        for key in ["a", "acc-42"] {
+            let address = format!("@(town/places/{key})");
+            assert_eq!(ask_outside(&system, &address, "visit"), Ok(round));
+        }
+        system.advance(30 * MILLISECOND);
+        assert_eq!(awake(&places), [""; 0]);
+    }
+    assert_eq!(activations.total(), 6);
+    let place = places.get("acc-42").expect("a short key");
+    assert_eq!(system.run(place.ask(CountVisit)).ok(), Some(4));
+
+    // A damaged entity fails alone, and its sender learns why.
+    store.inject(StoreFault::Damage);
+    assert_eq!(ask_outside(&system, "@(town/places/b)", "visit"), Ok(1));
+    system.advance(30 * MILLISECOND);
+    let fault = ask_outside(&system, "@(town/places/b)", "visit").expect_err("it is damaged");
+    assert_eq!(fault.code, FaultCode::Failed);
+    assert!(fault.message.contains("place/b"), "{fault}");
+    assert_eq!(ask_outside(&system, "@(town/places/a)", "visit"), Ok(4));
+
+    let fault = ask_outside(&system, "@(town/places/a)", "leave").expect_err("not exported");
+    assert_eq!(fault.code, FaultCode::BadRequest);
+    let taken = places.export(system.system(), "town/places", visit());
+    assert!(taken.is_err(), "{taken:?}");
+    system.system().find("/places").expect("the host").kill();
+    system.run_until_idle();
+    let fault = ask_outside(&system, "@(town/places/a)", "visit").expect_err("it has ended");
+    assert_eq!(fault.code, FaultCode::UnknownTarget);
 }
 
 #[test]

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use strowger::{ActorId, Fault, FaultCode, Payload, RemoteEntry};
+use strowger::{DeliveryOrder, Fault, FaultCode, Payload, RemoteEntry};
 
 use crate::frame::FrameKind;
 
@@ -18,7 +18,7 @@ pub(super) struct QueuedMessage {
 }
 
 pub(super) struct MailboxQueues {
-    by_actor: HashMap<ActorId, MailboxQueue>,
+    by_actor: HashMap<DeliveryOrder, MailboxQueue>,
     /// Number of bytes that wait behind the first messages.
     bytes: usize,
     limit: usize,
@@ -47,7 +47,7 @@ impl MailboxQueues {
         if self.by_actor.is_empty() {
             return Ok(Some(message));
         }
-        let Some(queue) = self.by_actor.get_mut(&message.entry.actor().id()) else {
+        let Some(queue) = self.by_actor.get_mut(&message.entry.order()) else {
             return Ok(Some(message));
         };
         let bytes = self.bytes + message.payload.bytes.len();
@@ -64,7 +64,7 @@ impl MailboxQueues {
     }
 
     /// Records that this message waits at the mailbox of an actor.
-    pub(super) fn set_first(&mut self, actor: ActorId, id: u32) {
+    pub(super) fn set_first(&mut self, actor: DeliveryOrder, id: u32) {
         let queue = self.by_actor.entry(actor).or_insert_with(|| MailboxQueue {
             first: id,
             behind: VecDeque::new(),
@@ -73,18 +73,18 @@ impl MailboxQueues {
     }
 
     /// Returns the actor at whose mailbox a message waits.
-    pub(super) fn waits_at(&self, id: u32) -> Option<ActorId> {
+    pub(super) fn waits_at(&self, id: u32) -> Option<DeliveryOrder> {
         let mut queues = self.by_actor.iter();
         let queue = queues.find(|(_, queue)| queue.first == id);
-        queue.map(|(actor, _)| *actor)
+        queue.map(|(actor, _)| actor.clone())
     }
 
     /// Takes the next message of a queue, once the first one does not wait any more. An empty queue
     /// is removed.
-    pub(super) fn next(&mut self, actor: ActorId) -> Option<QueuedMessage> {
-        let queue = self.by_actor.get_mut(&actor)?;
+    pub(super) fn next(&mut self, actor: &DeliveryOrder) -> Option<QueuedMessage> {
+        let queue = self.by_actor.get_mut(actor)?;
         let Some(next) = queue.behind.pop_front() else {
-            self.by_actor.remove(&actor);
+            self.by_actor.remove(actor);
             return None;
         };
         self.bytes -= next.payload.bytes.len();

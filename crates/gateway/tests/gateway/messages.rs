@@ -5,7 +5,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use strowger::{
     ActorRef, ActorSystem, Ask, BoxError, Completion, ContentType, Context, Export, FaultCode,
-    MailboxSpec, Payload, Reader, Reply, Request, Source, SourceSpec, handlers,
+    FindActor, KeyedActors, MailboxSpec, Payload, Reader, Reply, Request, Source, SourceSpec,
+    handlers,
 };
 use strowger_gateway::client::{Client, ClientError};
 use strowger_gateway::frame::{Frame, FrameKind};
@@ -326,6 +327,54 @@ async fn invalid_address_closes_the_connection() {
         raw.name(1, name).await;
         raw.is_ended("protocol", "").await;
     }
+}
+
+/// The clerk under any key but one, whose search never ends.
+struct Desks(ActorRef<ClerkMessage>);
+
+impl KeyedActors<ClerkMessage> for Desks {
+    type Hold = ();
+
+    fn find(&self, key: &str) -> FindActor<ClerkMessage, ()> {
+        let (clerk, is_lost) = (self.0.clone(), key == "lost");
+        Box::pin(async move {
+            if is_lost {
+                std::future::pending::<()>().await;
+            }
+            Ok((clerk, ()))
+        })
+    }
+
+    fn is_open(&self) -> bool {
+        true
+    }
+}
+
+#[tokio::test]
+async fn search_for_a_keyed_actor_delays_only_its_own_messages() {
+    let node = node(|_| {}).await;
+    let desks = Desks(node.clerk.clone());
+    let export = Export::new().ask::<Add>("add");
+    let exported = node.system.export_keyed("desks", desks, export);
+    exported.expect("the name is free");
+    let mut raw = node.raw().await;
+    raw.name(1, "@(desks/lost) add").await;
+    raw.name(2, "@(desks/first) add").await;
+    let add = |id, target, deadline| {
+        let mut call = Frame::new(FrameKind::Call, id).with_json(&json!(3));
+        (call.target, call.deadline) = (target, deadline);
+        call
+    };
+    raw.send(add(1, 1, 300)).await;
+    raw.send(add(2, 1, 200)).await;
+    raw.send(add(3, 2, 60_000)).await;
+    assert_eq!(raw.done(3).await, json!(3));
+    for expected in [2, 1] {
+        let (id, code, message) = raw.error().await;
+        assert_eq!((id, code.as_str()), (expected, "deadline"), "{message}");
+    }
+    raw.send(add(4, 2, 60_000)).await;
+    assert_eq!(raw.done(4).await, json!(6));
 }
 
 #[tokio::test]

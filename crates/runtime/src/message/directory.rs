@@ -9,6 +9,7 @@ use super::address::Address;
 use super::entry::{MessagePattern, RemoteEntry};
 use super::export::Export;
 use super::fault::{Fault, FaultCode};
+use super::keyed::{ErasedKeyedExport, KeyedActors, KeyedExport};
 use crate::address::{ActorRef, AnyRef};
 use crate::system::ActorSystem;
 
@@ -22,7 +23,7 @@ pub enum ExportError {
     /// Another actor is exposed at this address.
     #[error("another actor is exported at {address}")]
     Taken {
-        /// Address that has an export already.
+        /// The address that has an export already.
         address: Address,
     },
 }
@@ -31,10 +32,28 @@ pub enum ExportError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ExportInfo {
-    /// The address of the actor.
+    /// The address of the actor; of actors with keys, without the key.
     pub address: Address,
+    /// `true` if the address is that of actors that are found by a key behind it.
+    pub is_keyed: bool,
     /// The names of its messages, each with the way it is sent.
     pub messages: Vec<(Arc<str>, MessagePattern)>,
+}
+
+impl ExportInfo {
+    /// Returns `true` if messages to an address go to this actor, or to one of these actors.
+    #[must_use]
+    pub fn covers(&self, address: &Address) -> bool {
+        match self.is_keyed {
+            true => split_key(address.path()).is_some_and(|(path, _)| path == self.address.path()),
+            false => self.address == *address,
+        }
+    }
+}
+
+/// Splits the path of an actor that is found by its key, which is the last one.
+fn split_key(path: &str) -> Option<(&str, &str)> {
+    path.rsplit_once('/')
 }
 
 /// The exposed actors of a system.
@@ -44,6 +63,8 @@ pub(crate) struct ExportRegistry(RwLock<ExportTable>);
 #[derive(Default)]
 struct ExportTable {
     by_path: FxHashMap<Arc<str>, ExportedActor>,
+    /// The actors with keys, by their address without the key.
+    keyed: FxHashMap<Arc<str>, Arc<dyn ErasedKeyedExport>>,
     /// The number of entries above which those of ended actors are looked for and removed.
     sweep_at: usize,
 }
@@ -89,6 +110,33 @@ impl ActorSystem {
         self.insert_export(address, actor, export)
     }
 
+    /// Exposes actors that are found by their key, each at the name, a slash and its key: those of
+    /// `accounts` at `@(accounts/acc-42)` and so on. A message waits in line until its actor is
+    /// found. An actor that is exposed at such an address by itself is preferred.
+    ///
+    /// # Errors
+    /// Returns an error if the name is not a valid address, or if other actors with keys are exposed
+    /// there.
+    pub fn export_keyed<M: Send + 'static>(
+        &self,
+        name: &str,
+        actors: impl KeyedActors<M>,
+        export: Export<M>,
+    ) -> Result<Address, ExportError> {
+        let address = Address::from_path(name).map_err(ExportError::Address)?;
+        let opened: Arc<dyn ErasedKeyedExport> = Arc::new(KeyedExport { export, actors });
+        let directory = self.export_registry();
+        let mut table = directory.0.write();
+        if table.keyed.get(name).is_some_and(|held| held.is_open()) {
+            return Err(ExportError::Taken { address });
+        }
+        let replaced = table.keyed.insert(address.shared(), opened);
+        drop(table);
+        // As above, without the lock.
+        drop(replaced);
+        Ok(address)
+    }
+
     fn insert_export<M: Send + 'static>(
         &self,
         address: Address,
@@ -125,21 +173,21 @@ impl ActorSystem {
         let directory = self.export_registry();
         let table = directory.0.read();
         let opened = table.by_path.get(address.path());
-        let Some(opened) = opened.filter(|opened| opened.actor.is_alive()) else {
+        if let Some(opened) = opened.filter(|opened| opened.actor.is_alive()) {
+            let found = opened.remote_entries.get(name).cloned();
+            let known = || opened.remote_entries.keys().cloned().collect();
+            return found.ok_or_else(|| unknown_message(address, name, known()));
+        }
+        let keyed = split_key(address.path())
+            .and_then(|(path, key)| Some((Arc::clone(table.keyed.get(path)?), key)));
+        drop(table);
+        let Some((opened, key)) = keyed.filter(|(opened, _)| opened.is_open()) else {
             let text = format!("no actor is exposed at {address}");
             return Err(Fault::new(FaultCode::UnknownTarget, text));
         };
-        if let Some(entry) = opened.remote_entries.get(name) {
-            return Ok(entry.clone());
-        }
-        let mut known: Vec<&str> = opened.remote_entries.keys().map(AsRef::as_ref).collect();
-        known.sort_unstable();
-        let text = format!(
-            "{address} takes no {}; it takes {}",
-            super::address::quote_truncated(name),
-            known.join(", ")
-        );
-        Err(Fault::new(FaultCode::BadRequest, text))
+        let found = Arc::clone(&opened).entry(address, key, name);
+        let known = || opened.messages().into_iter().map(|(name, _)| name);
+        found.ok_or_else(|| unknown_message(address, name, known().collect()))
     }
 
     /// Returns all exposed actors, sorted by address.
@@ -158,13 +206,33 @@ impl ActorSystem {
                 let address = Address::from_path(path).ok()?;
                 Some(ExportInfo {
                     address,
+                    is_keyed: false,
                     messages: names,
                 })
             })
             .collect();
-        list.sort_unstable_by(|one: &ExportInfo, other| one.address.cmp(&other.address));
+        let keyed = table.keyed.iter().filter(|(_, keyed)| keyed.is_open());
+        list.extend(keyed.filter_map(|(path, keyed)| {
+            Some(ExportInfo {
+                address: Address::from_path(path).ok()?,
+                is_keyed: true,
+                messages: keyed.messages(),
+            })
+        }));
+        list.sort_by(|one: &ExportInfo, other| one.address.cmp(&other.address));
         list
     }
+}
+
+/// The fault for a message whose name its receiver does not know.
+fn unknown_message(address: &Address, name: &str, mut known: Vec<Arc<str>>) -> Fault {
+    known.sort_unstable();
+    let text = format!(
+        "{address} takes no {}; it takes {}",
+        super::address::quote_truncated(name),
+        known.join(", ")
+    );
+    Fault::new(FaultCode::BadRequest, text)
 }
 
 impl ExportTable {

@@ -12,6 +12,7 @@ use super::export::catch_user_panic;
 use super::fault::{Fault, FaultCode};
 use super::payload::Payload;
 use crate::address::{Accepts, ActorRef, AnyRef, SendError};
+use crate::cell::ActorId;
 use crate::reply::{ExternalReply, ReplyError};
 use crate::stream::{ReadError, Reader};
 
@@ -92,6 +93,17 @@ impl DeliveryHandle {
     }
 }
 
+/// Names the messages that arrive in the order in which one caller sends them: those to one actor.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct DeliveryOrder(pub(super) OrderKey);
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum OrderKey {
+    Actor(ActorId),
+    /// An actor that is found by the key at the end of its address.
+    Keyed(Address),
+}
+
 /// The route for messages of one name to one exposed actor. Clones refer to the same route.
 #[derive(Clone)]
 pub struct RemoteEntry(Arc<dyn ErasedEntry>);
@@ -105,7 +117,7 @@ pub(super) trait ErasedEntry: Send + Sync {
     fn pattern(&self) -> MessagePattern;
     fn name(&self) -> &str;
     fn address(&self) -> &Address;
-    fn actor(&self) -> AnyRef;
+    fn order(&self) -> OrderKey;
     fn is_alive(&self) -> bool;
 }
 
@@ -127,10 +139,11 @@ impl RemoteEntry {
         self.0.is_alive()
     }
 
-    /// Returns the actor.
+    /// Returns the order that messages over this route share with those over other routes to the
+    /// same actor. While one waits at the mailbox, the next ones have to wait behind it.
     #[must_use]
-    pub fn actor(&self) -> AnyRef {
-        self.0.actor()
+    pub fn order(&self) -> DeliveryOrder {
+        DeliveryOrder(self.0.order())
     }
 
     /// Sends a tell to the actor.
@@ -183,20 +196,27 @@ where
         Ok(number) => Delivery::Settled(Ok(ticket(number))),
         Err(SendError::Full(message)) if actor.0.mailbox.spec().waits() => {
             let (actor, address) = (actor.clone(), address.clone());
-            let mut turn = Box::pin(async move {
+            let turn = Box::pin(async move {
                 let number = actor.send_expiring(message, None).await;
                 let number = number.map_err(|error| rejection_fault(error, &address, discard))?;
                 let actor = actor.erase();
                 Ok(DeliveryHandle { actor, number })
             });
-            // The first poll gives the message its place in line; later polls come from the caller.
-            let mut nobody = Context::from_waker(Waker::noop());
-            match turn.as_mut().poll(&mut nobody) {
-                Poll::Ready(done) => Delivery::Settled(done),
-                Poll::Pending => Delivery::Queued(turn),
-            }
+            // The first poll gives the message its place in line.
+            begin_delivery(turn)
         }
         Err(error) => Delivery::Settled(Err(rejection_fault(error, address, discard))),
+    }
+}
+
+/// Polls a delivery for the first time; later polls come from the caller.
+pub(super) fn begin_delivery(
+    mut turn: Pin<Box<dyn Future<Output = Result<DeliveryHandle, Fault>> + Send>>,
+) -> Delivery {
+    let mut nobody = Context::from_waker(Waker::noop());
+    match turn.as_mut().poll(&mut nobody) {
+        Poll::Ready(done) => Delivery::Settled(done),
+        Poll::Pending => Delivery::Queued(turn),
     }
 }
 

@@ -12,12 +12,12 @@ use serde::de::DeserializeOwned;
 
 use super::address::Address;
 use super::entry::{
-    CallReply, Delivery, ErasedEntry, MessagePattern, PayloadStream, RemoteCaller, RemoteEntry,
-    ReplyEncoder, deliver,
+    CallReply, Delivery, ErasedEntry, MessagePattern, OrderKey, PayloadStream, RemoteCaller,
+    RemoteEntry, ReplyEncoder, deliver,
 };
 use super::fault::{Fault, FaultCode};
 use super::payload::Payload;
-use crate::address::{Accepts, ActorRef, AnyRef};
+use crate::address::{Accepts, ActorRef};
 use crate::exit::panic_message;
 use crate::reply::{Ask, Reply, Request};
 use crate::stream::Reader;
@@ -98,21 +98,22 @@ use crate::stream::Reader;
 /// ```
 #[must_use = "an export does nothing until it is passed to `ActorSystem::export`"]
 pub struct Export<M> {
-    messages: BTreeMap<Arc<str>, MessageExport<M>>,
+    pub(super) messages: BTreeMap<Arc<str>, MessageExport<M>>,
 }
 
 /// The delivery of messages of one name.
-struct MessageExport<M> {
-    pattern: MessagePattern,
-    deliver: Arc<DeliverFn<M>>,
+pub(super) struct MessageExport<M> {
+    pub(super) pattern: MessagePattern,
+    pub(super) deliver: Arc<DeliverFn<M>>,
 }
 
-type DeliverFn<M> = dyn Fn(&ExportTarget<M>, &Payload, RemoteCaller) -> Delivery + Send + Sync;
+pub(super) type DeliverFn<M> =
+    dyn Fn(&ExportTarget<M>, &Payload, RemoteCaller) -> Delivery + Send + Sync;
 
 /// An actor and the address at which it is exposed.
 pub(super) struct ExportTarget<M> {
-    actor: ActorRef<M>,
-    address: Address,
+    pub(super) actor: ActorRef<M>,
+    pub(super) address: Address,
 }
 
 impl<M: Send + 'static> Default for Export<M> {
@@ -369,8 +370,8 @@ impl<M: Send + 'static> ErasedEntry for BoundMessageExport<M> {
         &self.to.address
     }
 
-    fn actor(&self) -> AnyRef {
-        self.to.actor.erase()
+    fn order(&self) -> OrderKey {
+        OrderKey::Actor(self.to.actor.id())
     }
 
     fn is_alive(&self) -> bool {

@@ -1,5 +1,6 @@
 //! Endpoints: actors that are called by address, name and bytes.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context as Task, Poll, Waker};
 use std::time::Duration;
@@ -8,10 +9,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use strowger::testing::TestSystem;
 use strowger::{
-    ActorRef, Address, Ask, BoxError, CallReply, CallSink, ChildSpec, Context, Delivery,
-    DeliveryHandle, Export, ExportError, Fault, FaultCode, MailboxSpec, MessagePattern, Overflow,
-    Payload, PayloadStream, Reader, RemoteEntry, Reply, Request, Restart, Source, SourceSpec,
-    Strategy, Supervisor, handlers,
+    ActorRef, ActorSystem, Address, Ask, BoxError, CallReply, CallSink, ChildSpec, Context,
+    Delivery, DeliveryHandle, Export, ExportError, Fault, FaultCode, FindActor, KeyedActors,
+    MailboxSpec, MessagePattern, Overflow, Payload, PayloadStream, Reader, RemoteEntry, Reply,
+    Request, Restart, Source, SourceSpec, Strategy, Supervisor, handlers,
 };
 
 #[derive(Deserialize)]
@@ -510,4 +511,169 @@ fn exports_of_ended_actors_are_removed() {
         system.run_until_idle();
     }
     assert!(system.system().exports().is_empty());
+}
+
+/// Clerks that are hired when the first message for them arrives, after a while.
+struct Agency {
+    system: ActorSystem,
+    held: Arc<()>,
+    is_open: Arc<AtomicBool>,
+}
+
+impl KeyedActors<ClerkMessage> for Agency {
+    type Hold = Arc<()>;
+
+    fn find(&self, key: &str) -> FindActor<ClerkMessage, Arc<()>> {
+        let (system, held) = (self.system.clone(), Arc::clone(&self.held));
+        let key = key.to_owned();
+        Box::pin(async move {
+            if key == "nobody" {
+                return Err(Fault::new(FaultCode::Refused, "nobody is not hired"));
+            }
+            if let Some(clerk) = system.find(format!("/{key}").as_str()) {
+                return Ok((clerk.downcast().expect("a clerk"), held));
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            let clerk = system.spawn::<Clerk>(key, ()).expect("the key is free");
+            Ok((clerk, held))
+        })
+    }
+
+    fn is_open(&self) -> bool {
+        self.is_open.load(Ordering::Relaxed)
+    }
+}
+
+struct KeyedOffice {
+    system: TestSystem,
+    held: Arc<()>,
+    is_open: Arc<AtomicBool>,
+    outside: Arc<Outside>,
+}
+
+fn keyed_office() -> KeyedOffice {
+    let system = TestSystem::new(7);
+    let (held, is_open) = (Arc::new(()), Arc::new(AtomicBool::new(true)));
+    let agency = Agency {
+        system: system.system().clone(),
+        held: Arc::clone(&held),
+        is_open: Arc::clone(&is_open),
+    };
+    let export = Export::new().ask::<Add>("add").ask::<Hold>("hold");
+    let exported = system
+        .system()
+        .export_keyed("agency/clerks", agency, export);
+    assert_eq!(exported.expect("the name is free").path(), "agency/clerks");
+    KeyedOffice {
+        system,
+        held,
+        is_open,
+        outside: Arc::default(),
+    }
+}
+
+impl KeyedOffice {
+    fn entry(&self, key: &str, name: &str) -> Result<RemoteEntry, Fault> {
+        let address = Address::from_path(&format!("agency/clerks/{key}"))?;
+        self.system.system().remote_entry(&address, name)
+    }
+
+    /// Delivers a message, and returns once it is in its mailbox or refused.
+    fn settle(&self, put: impl FnOnce() -> Delivery) -> Result<DeliveryHandle, Fault> {
+        self.system.run(async {
+            match put() {
+                Delivery::Settled(done) => done,
+                Delivery::Queued(turn) => turn.await,
+            }
+        })
+    }
+
+    fn add(&self, key: &str, number: u64) -> Result<Value, Fault> {
+        let payload = Payload::from_json(&number)?;
+        let sink = Arc::clone(&self.outside) as Arc<dyn CallSink>;
+        let add = self.entry(key, "add")?;
+        self.settle(|| add.call(&payload, 1, sink))?;
+        self.system.run_until_idle();
+        match self.outside.one()? {
+            CallReply::Single(payload) => payload.decode(),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn keyed_actors_are_found_by_the_end_of_their_address() {
+    let office = keyed_office();
+    assert_eq!(office.add("anna", 3), Ok(json!(3)));
+    assert_eq!(office.add("bert", 4), Ok(json!(4)));
+    assert_eq!(office.add("anna", 5), Ok(json!(8)));
+    let seven = Payload::from_json(&7).expect("a number");
+    let told = office.entry("anna", "add").expect("it is open");
+    office.settle(|| told.tell(&seven)).expect("there is room");
+    assert_eq!(office.add("anna", 0), Ok(json!(15)));
+    assert_eq!(
+        Arc::strong_count(&office.held),
+        2,
+        "nothing is held any more"
+    );
+
+    // The messages to one address share an order, and no other.
+    let order = |key, name| office.entry(key, name).expect("it is open").order();
+    assert_eq!(order("anna", "add"), order("anna", "hold"));
+    assert_ne!(order("anna", "add"), order("bert", "add"));
+
+    let exports = office.system.system().exports();
+    let row = exports.iter().find(|row| row.is_keyed).expect("a row");
+    let covers = |path: &str| row.covers(&Address::from_path(path).expect("a path"));
+    assert!(covers("agency/clerks/anna"));
+    assert!(!covers("agency/clerks") && !covers("agency/clerks/anna/desk"));
+    assert_eq!(row.messages.len(), 2);
+}
+
+#[test]
+fn keyed_actor_is_held_until_it_has_answered() {
+    let office = keyed_office();
+    let hold = office.entry("anna", "hold").expect("it is open");
+    let sink = Arc::clone(&office.outside) as Arc<dyn CallSink>;
+    let put = office.settle(|| hold.call(&Payload::EMPTY, 1, sink));
+    put.expect("there is room");
+    office.system.run_until_idle();
+    assert!(office.outside.take().is_empty(), "the reply is held");
+    assert_eq!(Arc::strong_count(&office.held), 3);
+    let anna = office.system.system().find("/anna").expect("she is hired");
+    anna.kill();
+    office.system.run_until_idle();
+    office.outside.one().expect_err("she has ended");
+    assert_eq!(Arc::strong_count(&office.held), 2);
+}
+
+#[test]
+fn keyed_actor_that_is_not_found_has_a_fault() {
+    let office = keyed_office();
+    let fault = office.add("nobody", 1).expect_err("not hired");
+    assert_eq!(fault.code, FaultCode::Refused);
+    let fault = office.entry("anna", "burn").expect_err("no such message");
+    assert_eq!(fault.code, FaultCode::BadRequest);
+    assert!(fault.message.contains("add, hold"), "{fault}");
+    // A sender that gives up while the actor is being found leaves nothing behind.
+    let add = office.entry("carl", "add").expect("it is open");
+    let sink = Arc::clone(&office.outside) as Arc<dyn CallSink>;
+    office.system.run(async {
+        let put = add.call(&Payload::EMPTY, 1, sink);
+        assert!(matches!(put, Delivery::Queued(_)), "hiring takes a while");
+    });
+    assert_eq!(Arc::strong_count(&office.held), 2);
+
+    let second = Agency {
+        system: office.system.system().clone(),
+        held: Arc::default(),
+        is_open: Arc::new(AtomicBool::new(true)),
+    };
+    let system = office.system.system().clone();
+    let taken = system.export_keyed("agency/clerks", second, Export::new());
+    assert!(matches!(taken, Err(ExportError::Taken { .. })), "{taken:?}");
+    office.is_open.store(false, Ordering::Relaxed);
+    assert!(!add.is_alive());
+    let fault = office.entry("anna", "add").expect_err("it has closed");
+    assert_eq!(fault.code, FaultCode::UnknownTarget);
 }
