@@ -5,11 +5,13 @@
 
 use std::sync::Arc;
 
-use strowger::{ActorSystem, Ask, BoxError, Request};
+use serde::Deserialize;
+use strowger::{ActorSystem, Ask, BoxError, Export, Request};
 use strowger_durable::store::{FjallOptions, FjallStore};
 use strowger_durable::{DurableActor, DurableContext, Entities};
 
 /// Pays money in; the reply is the new balance.
+#[derive(Deserialize)]
 struct Deposit(i64);
 impl Request for Deposit {
     type Reply = i64;
@@ -55,5 +57,9 @@ pub(crate) async fn main() -> Result<(), BoxError> {
     println!("awake: {}", accounts.awake().len());
     let account = accounts.get("acc-42")?;
     println!("acc-42: {}", account.ask(Deposit(8)).await?);
+
+    let deposit = Export::new().ask::<Deposit>("deposit");
+    let exported = accounts.export(&system, "accounts", deposit)?;
+    println!("exported at: {exported}");
     Ok(())
 }

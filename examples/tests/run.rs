@@ -38,7 +38,12 @@ fn durable_account_survives_and_a_repeated_payment_counts_once() {
 
 #[test]
 fn entities_are_stored_in_numbers_and_few_are_awake() {
-    let expected = ["stored: 1000", "awake: 100", "acc-42: 50"];
+    let expected = [
+        "stored: 1000",
+        "awake: 100",
+        "acc-42: 50",
+        "exported at: @(accounts)",
+    ];
     assert_eq!(output("entities"), expected);
 }
 

@@ -115,8 +115,8 @@ impl ActorSystem {
     /// found. An actor that is exposed at such an address by itself is preferred.
     ///
     /// # Errors
-    /// Returns an error if the name is not a valid address, or if other actors with keys are exposed
-    /// there.
+    /// Returns an error if the name is not a valid address, or if other actors with keys are
+    /// exposed there.
     pub fn export_keyed<M: Send + 'static>(
         &self,
         name: &str,
