@@ -12,7 +12,7 @@ use super::entry::{
     RemoteEntry, begin_delivery,
 };
 use super::export::{DeliverFn, Export, ExportTarget};
-use super::fault::Fault;
+use super::fault::{Fault, FaultCode};
 use super::payload::Payload;
 use crate::address::ActorRef;
 
@@ -137,7 +137,13 @@ struct HeldCall<H> {
 }
 
 impl<H: Send + Sync + 'static> CallSink for HeldCall<H> {
-    fn answer(&self, call: u64, result: Result<CallReply, Fault>) {
+    fn answer(&self, call: u64, mut result: Result<CallReply, Fault>) {
+        // The actor had the message when it ended, and the address leads to another one next.
+        if let Err(fault) = &mut result
+            && fault.code == FaultCode::UnknownTarget
+        {
+            fault.code = FaultCode::Failed;
+        }
         self.sink.answer(call, result);
     }
 

@@ -643,7 +643,12 @@ fn keyed_actor_is_held_until_it_has_answered() {
     let anna = office.system.system().find("/anna").expect("she is hired");
     anna.kill();
     office.system.run_until_idle();
-    office.outside.one().expect_err("she has ended");
+    let fault = office.outside.one().expect_err("she has ended");
+    assert_eq!(
+        fault.code,
+        FaultCode::Failed,
+        "the message may have been handled"
+    );
     assert_eq!(Arc::strong_count(&office.held), 2);
 }
 
