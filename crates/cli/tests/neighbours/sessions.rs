@@ -59,8 +59,8 @@ fn measure_delays(files: &Files, count: usize) -> Delays {
 
 /// Sets sessions up at a constant rate, and returns the summary.
 ///
-/// An unoptimized node serves this rate with a third of a processor. Near saturation, the delay of
-/// a request would depend on the speed of the machine, not on who runs first.
+/// The rate is low for an unoptimized node: at 100 per second on a slow machine, requests queued in
+/// the node for longer than the limit, although its threads hardly waited for a processor.
 fn load(n4: &str) -> Value {
     let rate = ["--rate", "40", "--sessions", "40", "--for", LOAD_TIME];
     let ran = strowger(
