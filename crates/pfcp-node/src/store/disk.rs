@@ -318,8 +318,8 @@ fn later_recovery(before: Recovery, now: Recovery) -> Recovery {
     }
 }
 
-/// Returns a SEID that no stored session has had. A store that lost sessions has a new Recovery Time
-/// Stamp, which leads to other SEIDs than those that it lost; see [`first_seid`] for how long.
+/// Returns a SEID that no stored session has had. A store that lost sessions has a new Recovery
+/// Time Stamp, which leads to other SEIDs than those that it lost; see [`first_seid`] for how long.
 fn next_seid(contents: &StoreContents, head: &HeadRecord, recovery: Recovery) -> u64 {
     let held = contents.records.keys().filter_map(|key| match key {
         super::format::RecordKey::Session(seid) => Some(seid.0.saturating_add(1)),
