@@ -92,16 +92,9 @@ impl Message {
     /// Returns an error if the bytes are not one well-formed message, or a mandatory element is
     /// missing.
     pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
-        let decode = |index: &mut Index| MessageView::decode(bytes, index)?.to_message();
-        // The thread keeps its index, which is already sized for such messages. A long message uses
-        // a temporary index, so that no large one stays allocated.
-        let with = |index: &RefCell<Index>| match index.try_borrow_mut() {
-            Ok(mut index) if bytes.len() <= MAX_REUSED_INDEX_LEN => decode(&mut index),
-            _ => decode(&mut Index::new()),
-        };
-        INDEX
-            .try_with(with)
-            .unwrap_or_else(|_| decode(&mut Index::new()))
+        with_thread_index(bytes.len(), |index| {
+            MessageView::decode(bytes, index)?.to_message()
+        })
     }
 
     /// Appends the encoded message. A buffer that is cleared and reused needs no further
@@ -239,13 +232,26 @@ impl Message {
 }
 
 thread_local! {
-    /// The index that [`Message::decode`] uses.
+    /// The index of this thread; see [`with_thread_index`].
     static INDEX: RefCell<Index> = const { RefCell::new(Index::new()) };
 }
 
 /// Maximum length in bytes of a message that is decoded with the reused index. A longer one gets a
 /// temporary index.
 const MAX_REUSED_INDEX_LEN: usize = 8192;
+
+/// Calls `decode` with the index of this thread, which knows the shapes of earlier messages.
+///
+/// A message of more than [`MAX_REUSED_INDEX_LEN`] bytes uses a temporary index, so that no large
+/// one stays allocated; so does a call from within `decode`.
+pub(crate) fn with_thread_index<T>(length: usize, decode: impl Fn(&mut Index) -> T) -> T {
+    let with = |index: &RefCell<Index>| match index.try_borrow_mut() {
+        Ok(mut index) if length <= MAX_REUSED_INDEX_LEN => decode(&mut index),
+        _ => decode(&mut Index::new()),
+    };
+    let reused = INDEX.try_with(with);
+    reused.unwrap_or_else(|_| decode(&mut Index::new()))
+}
 
 /// The error returned for a message that no peer would accept.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -25,9 +25,9 @@ use crate::ie::{
     BarId, CreateFar, CreatePdr, CreateQer, CreateUrr, FTeid, FarId, Ie, IeType, Interfaces, PdrId,
     QerId, TrafficEndpointId, UeIpAddress, UrrId,
 };
-use crate::message::{MessageType, MessageView};
-use crate::validate::{Deviation, Tolerated, tolerate};
-use crate::wire::{Frame, Index, Tlv, Tlvs};
+use crate::message::{MessageType, MessageView, with_thread_index};
+use crate::validate::{Deviation, tolerate};
+use crate::wire::{Frame, Tlv, Tlvs};
 
 pub use allocate::{Allocator, NoAllocator, UeAddressRequest};
 pub use detection::UeDestination;
@@ -155,10 +155,11 @@ impl RuleSet {
         frame: &Frame<'_>,
         allocator: &mut dyn Allocator,
     ) -> Result<RuleChange, Refusal> {
-        let mut index = Index::new();
-        let view = MessageView::of(frame, &mut index);
-        let view = view.map_err(|error| Refusal::of(&error, frame.bytes))?;
-        let Tolerated { deviations, .. } = tolerate(&view, Interfaces::ALL)?;
+        let deviations = with_thread_index(frame.bytes.len(), |index| {
+            let view = MessageView::of(frame, index);
+            let view = view.map_err(|error| Refusal::of(&error, frame.bytes))?;
+            Ok::<_, Refusal>(tolerate(&view, Interfaces::ALL)?.deviations)
+        })?;
         let mut draft = RuleSetDraft::of(self);
         draft.apply(frame)?;
         draft.check_references()?;

@@ -80,7 +80,6 @@ impl<'a> RuleSetDraft<'a> {
         value: &'a [u8],
     ) -> Result<(), Refusal> {
         let id = kind.find_id(value)?;
-        let failed = Refusal::new(Cause::RULE_FAILURE).rule(id);
         match (operation, self.rules.entry(id)) {
             (RuleOperation::Create, Entry::Vacant(entry)) => {
                 entry.insert(Cow::Borrowed(value));
@@ -96,7 +95,7 @@ impl<'a> RuleSetDraft<'a> {
                 entry.remove();
             }
             (RuleOperation::Create, Entry::Occupied(_)) | (_, Entry::Vacant(_)) => {
-                return Err(failed);
+                return Err(Refusal::new(Cause::RULE_FAILURE).rule(id));
             }
         }
         Ok(())
@@ -110,11 +109,15 @@ impl<'a> RuleSetDraft<'a> {
             .filter(|tlv| RuleKind::of(tlv.ie).is_none() && !TRANSIENT.contains(&tlv.ie))
             .map(|tlv| ((tlv.ie, tlv.enterprise), raw(body, &tlv)))
             .collect();
-        let mut types: Vec<_> = new.iter().map(|(key, _)| *key).collect();
-        types.sort_unstable();
-        self.session
-            .retain(|(key, _)| types.binary_search(key).is_err());
-        self.session.extend(new);
+        if self.session.is_empty() {
+            self.session = new;
+        } else {
+            let mut types: Vec<_> = new.iter().map(|(key, _)| *key).collect();
+            types.sort_unstable();
+            self.session
+                .retain(|(key, _)| types.binary_search(key).is_err());
+            self.session.extend(new);
+        }
         self.session.sort_by_key(|(key, _)| *key);
     }
 
