@@ -48,6 +48,18 @@ pub(crate) fn check(project: &Project) -> Result<Option<String>, String> {
             missing.join(", ")
         ));
     }
+    let documented = report::documented(project, "documents")?;
+    let unmeasured: Vec<&str> = documented
+        .iter()
+        .filter(|one| !ids.iter().any(|id| measures(id, one)))
+        .map(String::as_str)
+        .collect();
+    if !unmeasured.is_empty() {
+        return Err(format!(
+            "bench/rows.toml has figures of {}, which `cargo bench -- --list` does not name",
+            unmeasured.join(", ")
+        ));
+    }
     let page = project::read(&project.root().join(PAGE))?;
     let unknown = unknown_ids(&page, &ids);
     if !unknown.is_empty() {
@@ -87,10 +99,7 @@ pub(crate) fn rows(project: &Project, quick: bool) -> Result<Vec<Value>, String>
             Some(id) => (id, "as documented"),
             None => (&*id, "strowger"),
         };
-        // The time measured for one size represents all sizes.
-        let ids = known
-            .iter()
-            .filter(|one| *one == id || one.split('/').next() == Some(id));
+        let ids = known.iter().filter(|one| measures(id, one));
         rows.extend(
             ids.map(|id| json!({ "id": id, "subject": subject, "value": value, "unit": "ns" })),
         );
@@ -110,6 +119,12 @@ pub(crate) fn rows(project: &Project, quick: bool) -> Result<Vec<Value>, String>
             ids.join(", ")
         )),
     }
+}
+
+/// Returns `true` if the benchmark `id` measures what a document calls `documented`. The time
+/// measured for one size represents all sizes.
+fn measures(id: &str, documented: &str) -> bool {
+    documented == id || documented.split('/').next() == Some(id)
 }
 
 /// Reads the results below a folder of criterion: ids and medians in nanoseconds.
