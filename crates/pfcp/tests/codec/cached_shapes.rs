@@ -1,11 +1,14 @@
 //! The elements that an index remembers from earlier messages do not change its results for others.
 
+use std::thread;
+
 use proptest::collection::vec;
 use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
 use proptest::test_runner::{Config as ProptestConfig, TestCaseError};
+use strowger_pfcp::session::{NoAllocator, Refusal, RuleChange, RuleSet};
 use strowger_pfcp::validate::findings;
 use strowger_pfcp::wire::Part;
-use strowger_pfcp::{Index, Interfaces, Message, MessageType, MessageView, validate};
+use strowger_pfcp::{Frame, Index, Interfaces, Message, MessageType, MessageView, validate};
 
 use crate::bytes::{session_message, tlv};
 use crate::values::{Choices, message};
@@ -83,6 +86,34 @@ proptest! {
             }
         }
     }
+
+    #[test]
+    fn rules_of_a_request_do_not_depend_on_earlier_requests_of_the_thread(
+        bytes in vec(any::<u8>(), 0..1024),
+        changes in vec((any::<u16>(), any::<u8>()), 1..12),
+    ) {
+        let kind = MessageType::SESSION_ESTABLISHMENT_REQUEST;
+        let sound = request(&pdr(9, 1, &V4));
+        for request in [message(kind, &mut Choices::new(&bytes)), sound] {
+            // The request leads to the same rules before and after each damaged copy of it.
+            let rules = established(&request);
+            for (place, flip) in &changes {
+                let mut changed = request.clone();
+                let place = 4 + usize::from(*place) % (request.len() - 4);
+                changed[place] ^= flip;
+                let here = established(&changed);
+                let elsewhere = thread::spawn(move || established(&changed)).join();
+                prop_assert_eq!(Some(here), elsewhere.ok(), "byte {} ^ {}", place, flip);
+                prop_assert_eq!(established(&request), rules.clone());
+            }
+        }
+    }
+}
+
+/// The rules that a request leads to on this thread, or `None` if its header cannot be read.
+fn established(request: &[u8]) -> Option<Result<RuleChange, Refusal>> {
+    let frame = Frame::decode(request).ok()?;
+    Some(RuleSet::establish(&frame, &mut NoAllocator))
 }
 
 /// A Create PDR with these leaves.
