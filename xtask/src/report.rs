@@ -458,7 +458,11 @@ fn ratio_cell(figures: &Figures) -> Option<String> {
 
 /// Formats how many times faster (or slower) ours is.
 fn format_ratio(times: f64) -> String {
-    let digits = usize::from(times < 10.0);
+    let digits = match times {
+        ..0.1 => 2,
+        0.1..10.0 => 1,
+        _ => 0,
+    };
     format!("{times:.digits$}x")
 }
 
@@ -589,6 +593,12 @@ mod tests {
             page.lines().all(|line| line.chars().count() <= 100),
             "{page}"
         );
+    }
+
+    #[test]
+    fn ratio_keeps_a_digit_that_is_not_zero() {
+        let ratios = [0.042, 0.42, 4.2, 42.0].map(format_ratio);
+        assert_eq!(ratios, ["0.04x", "0.4x", "4.2x", "42x"]);
     }
 
     #[test]
