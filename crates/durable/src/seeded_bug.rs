@@ -39,6 +39,8 @@ strowger_seeded_bug::bugs! {
     DamagedJournalOpened,
     /// A write that does not end is not reported.
     StallNotReported,
+    /// A clean stop empties the journal without writing its rows to tables.
+    JournalEmptiedEarly,
     /// A backup reads the latest state of each row.
     BackupNotOfOneMoment,
     /// An entity whose rows are in the quarantine starts empty.

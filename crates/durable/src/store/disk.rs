@@ -13,6 +13,7 @@
 //! Callers queue operations and await their results; only the thread touches the disk. The writes
 //! that wait when a group is finished are the next group, so there is no timer.
 
+mod close;
 mod journal;
 mod mark;
 mod rows;
@@ -151,7 +152,8 @@ pub enum OpenError {
 
 /// A store on the local disk.
 ///
-/// Clones share the store. Dropping the last one blocks until the queued operations are done.
+/// Clones share the store. Dropping the last one blocks until the queued operations are done, and
+/// until what is in memory is written to tables; so the next start is fast.
 #[derive(Clone)]
 pub struct FjallStore(Arc<StoreThread>);
 

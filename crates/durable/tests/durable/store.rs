@@ -298,3 +298,47 @@ async fn torn_group_that_was_not_acknowledged_is_dropped() {
     bytes[behind + 40] ^= 1;
     assert_eq!(last_sequence(&files).await, None, "others are behind it");
 }
+
+/// Returns the bytes of the journals of a store.
+fn journal_length(folder: &Path) -> u64 {
+    let entries = std::fs::read_dir(folder.join("db")).expect("a database");
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    let journals = paths.filter(|path| path.extension().is_some_and(|end| end == "jnl"));
+    journals
+        .map(|path| path.metadata().expect("a file").len())
+        .sum()
+}
+
+#[tokio::test]
+async fn clean_stop_leaves_nothing_to_replay() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let open = || FjallStore::open(folder.path(), FjallOptions::default()).expect("it opens");
+    let entity = |number: u64| EntityId::new("test", number.to_string()).expect("a short name");
+    let value = |number: u64, round: u64| format!("{number}-{round} ").repeat(8 << 10).into_bytes();
+    // Each round changes two entities. The second one also adds others, which is more than a clean
+    // stop leaves for the next start.
+    for round in 0..3 {
+        let store = open();
+        for number in 0..if round == 1 { 50 } else { 2 } {
+            let (entity, expected) = (entity(number), if number < 2 { round } else { 0 });
+            let fence = store.lease(&entity).await.expect("a lease");
+            let mut batch = Batch::new();
+            batch.put(Table::State, [], value(number, round));
+            let appended = store
+                .append(&entity, Sequence(expected), fence, batch)
+                .await;
+            assert_eq!(appended, Ok(Sequence(expected + 1)));
+        }
+        drop(store);
+        let length = journal_length(folder.path());
+        assert_eq!(length == 0, round == 1, "{length} bytes in round {round}");
+        let store = open();
+        for number in 0..if round == 0 { 2 } else { 50 } {
+            let last = if number < 2 { round } else { 1 };
+            let found = store.read(&entity(number)).await.expect("it is readable");
+            let written = if number < 2 { round + 1 } else { 1 };
+            assert_eq!(found.sequence, Sequence(written), "entity {number}");
+            assert_eq!(found.rows[0].value, value(number, last), "entity {number}");
+        }
+    }
+}

@@ -97,6 +97,17 @@ impl Rows {
         catch_database_panic(|| self.database.persist(PersistMode::SyncData))
     }
 
+    /// Begins to write all rows that are in memory to tables.
+    pub(super) fn begin_tables(&self) -> Result<(), DatabaseError> {
+        // Hidden in the documentation of the database, which offers nothing else for it.
+        catch_database_panic(|| self.table.rotate_memtable().map(drop))
+    }
+
+    /// Returns `true` while there are rows in memory that are being written to a table.
+    pub(super) fn has_unwritten_tables(&self) -> bool {
+        self.table.sealed_memtable_count() > 0
+    }
+
     /// Reads the head of an entity.
     pub(super) fn head(&self, entity: &EntityId) -> Result<EntityHead, ReadError> {
         let key = row_key(entity, HEAD, &[]);

@@ -25,7 +25,7 @@ use super::mark::MarkFile;
 use super::rows::{GroupError, ReadError, Rows};
 use super::tools::BackupSource;
 use super::watchdog::WriterProgress;
-use super::{DatabaseError, Durability, FjallOptions};
+use super::{DatabaseError, Durability, FjallOptions, close};
 use crate::store::{
     Batch, EntityHead, EntityId, EntityRows, Fence, RowSelection, Sequence, StoreError, StoreFault,
     Wake,
@@ -161,13 +161,29 @@ impl Writer {
             self.serve(vec![job]);
         }
         if self.failure.is_none()
-            && let Some(rows) = &self.rows
-            && let Err(error) = rows.sync()
+            && let Some(rows) = self.rows.take()
         {
-            tracing::error!(path = %self.path.display(), %error, "store not synced at its end");
+            self.close(rows);
         }
         let _ = self.mark.sync();
         self.progress.end();
+    }
+
+    /// Closes the database so that it opens fast.
+    fn close(&self, rows: Rows) {
+        let path = self.path.display();
+        if let Err(error) = rows.sync() {
+            tracing::error!(%path, %error, "store not synced at its end");
+            return;
+        }
+        let FjallOptions {
+            buffer,
+            write_deadline,
+            ..
+        } = self.options;
+        if let Err(error) = close::close(&self.path, rows, buffer, write_deadline) {
+            tracing::warn!(%path, %error, "store closed with journals, which the next start reads");
+        }
     }
 
     /// Commits the writes among some operations as one group, then serves the reads.
