@@ -354,6 +354,12 @@ impl Journal {
     }
 }
 
+impl Drop for Journal {
+    fn drop(&mut self) {
+        self.store.release(&self.entity, self.fence);
+    }
+}
+
 /// Encodes a state for its row.
 fn encode<S: Serialize>(entity: &EntityId, state: &S) -> Result<Vec<u8>, DurableError> {
     let mut value = vec![ENCODING];

@@ -119,6 +119,7 @@ pub mod conformance;
 mod entity;
 mod event_sourced;
 pub mod gate;
+mod hash_map;
 mod journal;
 mod outbox;
 mod reminder;

@@ -57,6 +57,12 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
         batch: Batch,
     ) -> StoreFuture<Sequence>;
 
+    /// Tells the store that a holder has ended, so that the store need not keep anything of the
+    /// entity in memory. The fence stays as it is.
+    fn release(&self, entity: &EntityId, fence: Fence) {
+        let _ = (entity, fence);
+    }
+
     /// Lists at most `limit` keys of the entities of a kind that were appended to, in an order of
     /// the store's own. A page begins behind the last key of the previous one.
     fn list(&self, kind: &str, after: Option<&str>, limit: usize) -> StoreFuture<Vec<Arc<str>>>;

@@ -303,6 +303,12 @@ impl Store for FjallStore {
             done,
         })
     }
+
+    fn release(&self, entity: &EntityId, fence: Fence) {
+        let entity = entity.clone();
+        // Without room in the queue, its head is forgotten with all others, at their limit.
+        let _ = self.0.jobs.try_send(Job::Release { entity, fence });
+    }
 }
 
 impl Drop for StoreThread {

@@ -26,6 +26,7 @@ use super::rows::{GroupError, ReadError, Rows};
 use super::tools::BackupSource;
 use super::watchdog::WriterProgress;
 use super::{DatabaseError, Durability, FjallOptions, close};
+use crate::hash_map::remove_and_shrink;
 use crate::store::{
     Batch, EntityHead, EntityId, EntityRows, Fence, RowSelection, Sequence, StoreError, StoreFault,
     Wake,
@@ -51,6 +52,11 @@ pub(super) enum Job {
         fence: Fence,
         batch: Batch,
         done: Done<Sequence>,
+    },
+    /// The holder of an entity has ended.
+    Release {
+        entity: EntityId,
+        fence: Fence,
     },
     List {
         kind: Arc<str>,
@@ -189,7 +195,7 @@ impl Writer {
     /// Commits the writes among some operations as one group, then serves the reads.
     fn serve(&mut self, jobs: Vec<Job>) {
         let mut writes = Vec::with_capacity(jobs.len());
-        let mut reads = Vec::new();
+        let (mut reads, mut released) = (Vec::new(), Vec::new());
         for job in jobs {
             match job {
                 read @ (Job::Read { .. }
@@ -197,12 +203,23 @@ impl Writer {
                 | Job::Wakes { .. }
                 | Job::Snapshot { .. }) => reads.push(read),
                 Job::Inject(fault) => self.faults.push_back(fault),
+                Job::Release { entity, fence } => released.push((entity, fence)),
                 Job::Close => {}
                 write => writes.push(write),
             }
         }
         if !writes.is_empty() {
             self.write(writes);
+        }
+        for (entity, fence) in released {
+            // Another holder may have taken the entity over.
+            if self
+                .heads
+                .get(&entity)
+                .is_some_and(|head| head.fence == fence)
+            {
+                remove_and_shrink(&mut self.heads, &entity);
+            }
         }
         for read in reads {
             match read {
@@ -327,16 +344,16 @@ impl Writer {
                 continue;
             };
             let entity = entity.clone();
-            let known = match self.heads.get(&entity) {
-                Some(head) => Ok(*head),
-                None => rows.head(&entity),
-            };
-            let mut head = match known {
-                Ok(head) => head,
-                Err(error) => {
-                    job.refuse(&unreadable(&entity, error));
-                    continue;
-                }
+            let mut read = None;
+            let head = match self.heads.get_mut(&entity) {
+                Some(head) => head,
+                None => match rows.head(&entity) {
+                    Ok(head) => read.insert(head),
+                    Err(error) => {
+                        job.refuse(&unreadable(&entity, error));
+                        continue;
+                    }
+                },
             };
             match job {
                 Job::Lease { done, .. } => {
@@ -369,11 +386,14 @@ impl Writer {
                 | Job::List { .. }
                 | Job::Wakes { .. }
                 | Job::Snapshot { .. }
+                | Job::Release { .. }
                 | Job::Inject(_)
                 | Job::Close => {}
             }
-            group.put_head(&entity, head);
-            self.heads.insert(entity, head);
+            group.put_head(&entity, *head);
+            if let Some(head) = read {
+                self.heads.insert(entity, head);
+            }
         }
         if accepted.is_empty() {
             return;
@@ -445,7 +465,7 @@ impl Job {
             Self::List { done, .. } => _ = done.send(Err(error.clone())),
             Self::Wakes { done, .. } => _ = done.send(Err(error.clone())),
             Self::Snapshot { done } => _ = done.send(Err(error.clone())),
-            Self::Inject(_) | Self::Close => {}
+            Self::Release { .. } | Self::Inject(_) | Self::Close => {}
         }
     }
 }
