@@ -179,13 +179,14 @@ impl ActivationAlarm {
         self.is_set = true;
         self.set_for = next;
         let bell = Arc::clone(&self.bell);
-        cx.task(Self::TASK, async move {
-            let Some(wait) = wait else {
-                return bell.notified().await;
-            };
-            let wait = wait.min(Self::MAX_WAIT);
-            let _ = tokio::time::timeout(wait, bell.notified()).await;
-        });
+        // Two tasks, because that of an entity with nothing due is much smaller.
+        match wait {
+            None => cx.task(Self::TASK, async move { bell.notified().await }),
+            Some(wait) => cx.task(Self::TASK, async move {
+                let wait = wait.min(Self::MAX_WAIT);
+                let _ = tokio::time::timeout(wait, bell.notified()).await;
+            }),
+        };
     }
 }
 
@@ -271,6 +272,9 @@ impl<A: DurableActor> Actor for Durable<A> {
             alarm,
         };
         durable.after_write(cx);
+        if let Some(hosted) = durable.journal.hosted() {
+            hosted.started(&cx.actor_ref());
+        }
         Ok(durable)
     }
 

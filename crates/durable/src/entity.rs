@@ -22,6 +22,7 @@ mod export;
 mod host;
 mod table;
 
+use std::any::Any;
 use std::collections::HashMap;
 use std::fmt;
 use std::pin::pin;
@@ -132,6 +133,7 @@ impl Entities {
 
     fn kind<A: DurableActor>(&self, args: A::Args) -> EntityKind<A> {
         let state = Arc::new(KindState::<A> {
+            name: A::KIND.into(),
             entities: self.clone(),
             args,
             table: Mutex::new(AwakeTable::new()),
@@ -160,7 +162,7 @@ impl<A: DurableActor> EntityKind<A> {
     /// Fails if the key is longer than [`EntityId::MAX_LEN`].
     pub fn get(&self, key: impl Into<Arc<str>>) -> Result<EntityRef<A>, TooLongForEntityId> {
         Ok(EntityRef {
-            id: EntityId::new(A::KIND, key)?,
+            id: EntityId::new(Arc::clone(&self.0.name), key)?,
             kind: Arc::clone(&self.0),
         })
     }
@@ -339,6 +341,9 @@ pub enum EntityError {
 
 /// A kind of entities, as seen by activations.
 pub(crate) trait HostedKind: Send + Sync {
+    /// Marks an entity as awake. Its activation has this address, of the type of its kind.
+    fn started(&self, key: &Arc<str>, actor: &dyn Any);
+
     /// Puts an entity to sleep as soon as no sender uses it.
     fn passivate(&self, key: &Arc<str>);
 
@@ -417,6 +422,13 @@ impl Hosted {
         kind.deliver(receiver.clone(), message, acknowledged).await
     }
 
+    /// Tells senders that the entity is awake, at this address.
+    pub(crate) fn started<M: Send + 'static>(&self, actor: &ActorRef<M>) {
+        if let Some(kind) = self.kind.upgrade() {
+            kind.started(&self.key, actor);
+        }
+    }
+
     pub(crate) fn passivate(&self) {
         if let Some(kind) = self.kind.upgrade() {
             kind.passivate(&self.key);
@@ -426,6 +438,8 @@ impl Hosted {
 
 /// The state that a host shares with the addresses of its entities.
 pub(crate) struct KindState<A: DurableActor> {
+    /// The name of the kind, which the names of all its entities share.
+    name: Arc<str>,
     entities: Entities,
     args: A::Args,
     table: Mutex<AwakeTable<A::Msg>>,
@@ -438,10 +452,13 @@ impl<A: DurableActor> KindState<A> {
     async fn enter(self: &Arc<Self>, id: &EntityId) -> Result<Permit<A>, EntityError> {
         let entity = || id.clone();
         loop {
-            // Enabled before the table is read, so that no change is missed.
+            let mut entered = self.table.lock().enter(id.shared_key(), A::MAX_AWAKE);
             let mut changed = pin!(self.changed.notified());
-            changed.as_mut().enable();
-            let entered = self.table.lock().enter(id.shared_key(), A::MAX_AWAKE);
+            if matches!(entered, Entered::NoRoom) {
+                // Enabled before the table is read again, so that no change is missed.
+                changed.as_mut().enable();
+                entered = self.table.lock().enter(id.shared_key(), A::MAX_AWAKE);
+            }
             match entered {
                 Entered::Awake(actor) => {
                     return Ok(Permit {
@@ -477,6 +494,14 @@ impl<A: DurableActor> KindState<A> {
 }
 
 impl<A: DurableActor> HostedKind for KindState<A> {
+    fn started(&self, key: &Arc<str>, actor: &dyn Any) {
+        if let Some(actor) = actor.downcast_ref::<ActorRef<A::Msg>>() {
+            let mut table = self.table.lock();
+            table.started(key, actor.clone(), Instant::now());
+            self.changed.notify_waiters();
+        }
+    }
+
     fn passivate(&self, key: &Arc<str>) {
         self.table.lock().passivate_unused(key);
     }
@@ -518,7 +543,7 @@ struct Permit<A: DurableActor> {
 impl<A: DurableActor> Drop for Permit<A> {
     fn drop(&mut self) {
         let mut table = self.kind.table.lock();
-        if table.leave(&self.key, self.actor.id(), Instant::now()) {
+        if table.leave(&self.key, self.actor.id(), Instant::now(), A::MAX_AWAKE) {
             self.kind.changed.notify_waiters();
         }
     }

@@ -43,6 +43,8 @@ pub(crate) struct Journal {
     /// The digest of the stored state, by which an unchanged state is recognized. 128 bits, because
     /// a collision would lose a change.
     saved: u128,
+    /// The length of the last state that was encoded, which the next one likely has too.
+    state_length: usize,
     answers: KeptAnswers,
     reminders: StoredReminders,
     pub(crate) outbox: Outbox,
@@ -56,7 +58,7 @@ pub(crate) struct Journal {
     /// Changes of the current message besides the state.
     pub(crate) batch: Batch,
     /// The first failure to encode an answer or an event of the current message.
-    failure: Option<DurableError>,
+    failure: Option<Box<DurableError>>,
 }
 
 impl Journal {
@@ -90,7 +92,7 @@ impl Journal {
         let now = store.wall_clock();
         let mut state = S::default();
         // An entity that still has its first state is not stored.
-        let mut saved = xxh3_128(&encode(&entity, &state)?);
+        let mut saved = xxh3_128(&encode(&entity, &state, 0)?);
         let mut snapshot = None;
         for row in &found.rows {
             match row.table {
@@ -132,6 +134,7 @@ impl Journal {
             fence,
             sequence: found.sequence,
             saved,
+            state_length: 0,
             answers,
             wake: None,
             reminders,
@@ -199,7 +202,7 @@ impl Journal {
     /// Lets the write of the current message fail, because a part of it cannot be encoded.
     pub(crate) fn fail_to_encode(&mut self, error: &impl fmt::Display) {
         let error = not_encoded(&self.entity, error);
-        self.failure.get_or_insert(error);
+        self.failure.get_or_insert_with(|| Box::new(error));
     }
 
     /// Returns the answer that was given to an earlier request with this key.
@@ -244,7 +247,7 @@ impl Journal {
         let encoded = rmp_serde::to_vec_named(payload);
         let encoded = encoded.map_err(|error| {
             let error = not_encoded(&self.entity, &error);
-            self.failure.get_or_insert(error);
+            self.failure.get_or_insert_with(|| Box::new(error));
         });
         encoded.ok()
     }
@@ -297,14 +300,15 @@ impl Journal {
     /// Makes the state and everything else of the entity durable. Does nothing if it already is.
     pub(crate) async fn save<S: Serialize>(&mut self, state: &S) -> Result<(), DurableError> {
         if let Some(failure) = self.failure.take() {
-            return Err(failure);
+            return Err(*failure);
         }
         let mut batch = std::mem::take(&mut self.batch);
         if seeded(Bug::AnswersNotStored) {
             batch = Batch::new();
         }
-        let value = encode(&self.entity, state)?;
+        let value = encode(&self.entity, state, self.state_length)?;
         let digest = xxh3_128(&value);
+        self.state_length = value.len();
         if digest != self.saved {
             batch.put(Table::State, [], value);
         }
@@ -360,9 +364,14 @@ impl Drop for Journal {
     }
 }
 
-/// Encodes a state for its row.
-fn encode<S: Serialize>(entity: &EntityId, state: &S) -> Result<Vec<u8>, DurableError> {
-    let mut value = vec![ENCODING];
+/// Encodes a state for its row, which is expected to have this length.
+fn encode<S: Serialize>(
+    entity: &EntityId,
+    state: &S,
+    length: usize,
+) -> Result<Vec<u8>, DurableError> {
+    let mut value = Vec::with_capacity(length);
+    value.push(ENCODING);
     let encoded = rmp_serde::encode::write_named(&mut value, state);
     encoded.map_err(|error| not_encoded(entity, &error))?;
     Ok(value)

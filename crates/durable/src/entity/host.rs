@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::{Hosted, HostedKind, KindState};
 use crate::actor::{Durable, DurableActor, DurableArgs};
+use crate::hash_map::remove_and_shrink;
 use crate::seeded_bug::{Bug, seeded};
 use crate::store::{EntityId, StoreError, Wake};
 
@@ -17,8 +18,6 @@ use crate::store::{EntityId, StoreError, Wake};
 pub(crate) enum HostMessage<M> {
     /// Start an activation.
     Activate(Arc<str>),
-    /// An activation has started.
-    Started(Arc<str>, ActorRef<M>),
     /// End an activation once it has handled the messages that wait.
     Passivate(Arc<str>, ActorRef<M>),
     /// Messages that an activation did not handle, because it failed while it was passivated.
@@ -74,7 +73,7 @@ impl<A: DurableActor> EntityHost<A> {
         };
         let store = Arc::clone(&self.kind.entities.0.store);
         let args = self.kind.args.clone();
-        let started = EntityId::new(A::KIND, Arc::clone(key))
+        let started = EntityId::new(Arc::clone(&self.kind.name), Arc::clone(key))
             .map_err(Exit::failed)
             .and_then(|id| {
                 let args = DurableArgs::hosted(store, id, args, hosted);
@@ -89,13 +88,6 @@ impl<A: DurableActor> EntityHost<A> {
         if !self.is_ticking {
             self.tick(cx);
         }
-        let key = Arc::clone(key);
-        let starting = {
-            let actor = actor.clone();
-            // If it fails, its end says why.
-            async move { _ = actor.started().await }
-        };
-        let _ = cx.pipe(starting, move |()| HostMessage::Started(key, actor));
     }
 
     fn passivate(key: Arc<str>, actor: ActorRef<A::Msg>, cx: &mut Context<Self>) {
@@ -192,13 +184,6 @@ impl<A: DurableActor> Actor for EntityHost<A> {
     ) -> Result<(), Infallible> {
         match message {
             HostMessage::Activate(key) => self.activate(&key, cx),
-            HostMessage::Started(key, actor) => {
-                if self.activations.contains_key(&actor.id()) && actor.is_alive() {
-                    let mut table = self.kind.table.lock();
-                    table.started(&key, actor, Instant::now());
-                    self.kind.changed.notify_waiters();
-                }
-            }
             HostMessage::Passivate(key, actor) => Self::passivate(key, actor, cx),
             HostMessage::Unhandled(key, left) => {
                 if let Ok(id) = EntityId::new(A::KIND, key)
@@ -239,7 +224,7 @@ impl<A: DurableActor> Actor for EntityHost<A> {
 
     async fn signal(&mut self, signal: Signal, cx: &mut Context<Self>) -> Result<(), Infallible> {
         if let Signal::ChildEnded { actor, exit, .. } = signal
-            && let Some(key) = self.activations.remove(&actor)
+            && let Some(key) = remove_and_shrink(&mut self.activations, &actor)
         {
             self.ended(&key, exit, cx);
         }

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::WakeTime;
 use super::host::HostMessage;
+use crate::hash_map::remove_and_shrink;
 use crate::outbox::InboundQueue;
 use crate::seeded_bug::{Bug, seeded};
 
@@ -20,9 +21,13 @@ pub(super) type Outcome = Option<Option<Exit>>;
 pub(super) struct AwakeTable<M: Send + 'static> {
     host: Host<M>,
     entries: HashMap<Arc<str>, Entry<M>>,
-    /// The keys of awake entities without senders, the one that has been idle for longest first.
+    /// The number of awake entities without senders.
+    resting: usize,
+    /// The keys of awake entities, in the order in which they came to rest. One that has had
+    /// senders since then stays at its place until somebody looks there, because nobody does for
+    /// most messages.
     idle: BTreeMap<u64, Arc<str>>,
-    next_idle: u64,
+    next_place: u64,
 }
 
 enum Host<M> {
@@ -34,15 +39,53 @@ enum Host<M> {
 struct Entry<M> {
     phase: EntityPhase<M>,
     senders: usize,
-    /// The place in the list of idle entities, and the time since when it is there.
-    idle: Option<(u64, Instant)>,
+    /// While it is awake and has no senders: its place in the order in which entities came to rest,
+    /// and the time.
+    rested: Option<(u64, Instant)>,
+    /// Its place in the list of idle entities, which may be an earlier one.
+    listed: Option<u64>,
     /// Set if the entity is to be passivated as soon as it has no senders.
     wants_sleep: bool,
     wake: Arc<WakeTime>,
     /// Messages of other entities, which are closed with the entry.
     inbound: Arc<InboundQueue>,
-    /// Wakes the senders that wait for the end of the phase.
-    outcome: watch::Sender<Outcome>,
+    /// Wakes the senders that wait for the end of the phase, if there are any.
+    outcome: Option<watch::Sender<Outcome>>,
+}
+
+impl<M> Entry<M> {
+    fn new() -> Self {
+        Self {
+            phase: EntityPhase::Starting,
+            senders: 0,
+            rested: None,
+            listed: None,
+            wants_sleep: false,
+            wake: Arc::new(WakeTime::new()),
+            inbound: Arc::new(InboundQueue::new()),
+            outcome: None,
+        }
+    }
+
+    /// Returns a receiver of the end of the phase.
+    fn wait(&mut self) -> watch::Receiver<Outcome> {
+        let outcome = self.outcome.get_or_insert_with(|| watch::channel(None).0);
+        outcome.subscribe()
+    }
+
+    /// Tells the senders that wait that the phase has ended.
+    fn end_phase(&mut self, failure: Option<Exit>) {
+        if let Some(outcome) = self.outcome.take() {
+            outcome.send_replace(Some(failure));
+        }
+    }
+}
+
+/// An awake entity without senders.
+struct IdleEntity {
+    key: Arc<str>,
+    place: u64,
+    since: Instant,
 }
 
 enum EntityPhase<M> {
@@ -68,8 +111,9 @@ impl<M: Send + 'static> AwakeTable<M> {
         Self {
             host: Host::NotStarted,
             entries: HashMap::new(),
+            resting: 0,
             idle: BTreeMap::new(),
-            next_idle: 0,
+            next_place: 0,
         }
     }
 
@@ -80,9 +124,13 @@ impl<M: Send + 'static> AwakeTable<M> {
         keys
     }
 
-    /// Returns `true` if there is no room for a further entity.
+    fn is_full(&self, limit: usize) -> bool {
+        self.entries.len() >= limit.max(1)
+    }
+
+    /// Returns `true` if there is no room for a further entity, and none can be made.
     pub(super) fn is_busy(&self, limit: usize) -> bool {
-        self.entries.len() >= limit.max(1) && self.idle.is_empty()
+        self.is_full(limit) && self.resting == 0
     }
 
     /// Sets the host, and returns the keys of the entities for which senders wait already.
@@ -98,6 +146,7 @@ impl<M: Send + 'static> AwakeTable<M> {
             entry.inbound.close();
         }
         self.idle.clear();
+        self.resting = 0;
     }
 
     /// Returns `true` if the host has ended.
@@ -116,27 +165,19 @@ impl<M: Send + 'static> AwakeTable<M> {
                 EntityPhase::Awake(actor) if actor.is_alive() => {
                     let actor = actor.clone();
                     entry.senders += 1;
-                    if let Some((number, _)) = entry.idle.take() {
-                        self.idle.remove(&number);
+                    if entry.rested.take().is_some() {
+                        self.resting -= 1;
                     }
                     return Entered::Awake(actor);
                 }
                 EntityPhase::Passivating if seeded(Bug::TwoActivations) => {}
-                _ => return Entered::Wait(entry.outcome.subscribe()),
+                _ => return Entered::Wait(entry.wait()),
             }
-        } else if self.entries.len() >= limit.max(1) {
+        } else if self.is_full(limit) {
             return Entered::NoRoom;
         }
-        let (outcome, wait) = watch::channel(None);
-        let entry = Entry {
-            phase: EntityPhase::Starting,
-            senders: 0,
-            idle: None,
-            wants_sleep: false,
-            wake: Arc::new(WakeTime::new()),
-            inbound: Arc::new(InboundQueue::new()),
-            outcome,
-        };
+        let mut entry = Entry::new();
+        let wait = entry.wait();
         self.entries.insert(Arc::clone(key), entry);
         self.tell_host(HostMessage::Activate(Arc::clone(key)));
         Entered::Wait(wait)
@@ -176,14 +217,20 @@ impl<M: Send + 'static> AwakeTable<M> {
             && matches!(entry.phase, EntityPhase::Starting)
         {
             entry.phase = EntityPhase::Awake(actor);
-            entry.outcome.send_replace(Some(None));
-            entry.outcome = watch::channel(None).0;
+            entry.end_phase(None);
             self.rest(key, now);
         }
     }
 
-    /// Ends the count of a sender. Returns `true` if the entity has no more.
-    pub(super) fn leave(&mut self, key: &Arc<str>, actor: ActorId, now: Instant) -> bool {
+    /// Ends the count of a sender. Returns `true` if the entity has no more, and others may wait for
+    /// room.
+    pub(super) fn leave(
+        &mut self,
+        key: &Arc<str>,
+        actor: ActorId,
+        now: Instant,
+        limit: usize,
+    ) -> bool {
         let Some(entry) = self.entries.get_mut(key) else {
             return false;
         };
@@ -191,10 +238,11 @@ impl<M: Send + 'static> AwakeTable<M> {
             EntityPhase::Awake(awake) if awake.id() == actor => entry.senders -= 1,
             _ => return false,
         }
-        entry.senders == 0 && {
-            self.rest(key, now);
-            true
+        if entry.senders > 0 {
+            return false;
         }
+        self.rest(key, now);
+        self.is_full(limit)
     }
 
     /// Lists an awake entity without senders as idle, or passivates it if it is to sleep.
@@ -202,10 +250,14 @@ impl<M: Send + 'static> AwakeTable<M> {
         let Some(entry) = self.entries.get_mut(key) else {
             return;
         };
-        let number = self.next_idle;
-        self.next_idle += 1;
-        entry.idle = Some((number, now));
-        self.idle.insert(number, Arc::clone(key));
+        let place = self.next_place;
+        self.next_place += 1;
+        entry.rested = Some((place, now));
+        self.resting += 1;
+        if entry.listed.is_none() {
+            entry.listed = Some(place);
+            self.idle.insert(place, Arc::clone(key));
+        }
         if entry.wants_sleep {
             self.passivate(key);
         }
@@ -215,7 +267,7 @@ impl<M: Send + 'static> AwakeTable<M> {
     pub(super) fn passivate_unused(&mut self, key: &Arc<str>) {
         if let Some(entry) = self.entries.get_mut(key) {
             entry.wants_sleep = true;
-            if entry.idle.is_some() {
+            if entry.rested.is_some() {
                 self.passivate(key);
             }
         }
@@ -224,24 +276,51 @@ impl<M: Send + 'static> AwakeTable<M> {
     /// Passivates all entities that have been idle for long enough, unless their wake-up time has
     /// come.
     pub(super) fn passivate_idle(&mut self, after: Duration, now: Instant, wall_clock: Duration) {
-        let is_idle = |entry: &&Entry<M>| {
-            let since = entry.idle.map(|(_, since)| since);
-            since.is_some_and(|since| now.saturating_duration_since(since) >= after)
-        };
-        let idle = self.idle.values();
-        let idle = idle.take_while(|key| self.entries.get(*key).as_ref().is_some_and(is_idle));
-        let keys: Vec<_> = idle
-            .filter(|key| !self.is_due(key, wall_clock))
-            .cloned()
-            .collect();
+        let mut keys = Vec::new();
+        let mut last = None;
+        while let Some(idle) = self.next_idle(last) {
+            if now.saturating_duration_since(idle.since) < after {
+                break;
+            }
+            last = Some(idle.place);
+            if !self.is_due(&idle.key, wall_clock) {
+                keys.push(idle.key);
+            }
+        }
         keys.iter().for_each(|key| self.passivate(key));
     }
 
     /// Passivates the entity that has been idle for longest, whose wake-up time has not come.
     pub(super) fn make_room(&mut self, wall_clock: Duration) {
-        let mut idle = self.idle.values();
-        if let Some(key) = idle.find(|key| !self.is_due(key, wall_clock)).cloned() {
-            self.passivate(&key);
+        let mut last = None;
+        while let Some(idle) = self.next_idle(last) {
+            if !self.is_due(&idle.key, wall_clock) {
+                return self.passivate(&idle.key);
+            }
+            last = Some(idle.place);
+        }
+    }
+
+    /// Returns the idle entity behind a place, or the first one. Entities that it finds at a wrong
+    /// place are moved to theirs.
+    fn next_idle(&mut self, behind: Option<u64>) -> Option<IdleEntity> {
+        let start = behind.map_or(0, |place| place + 1);
+        loop {
+            let (&place, key) = self.idle.range(start..).next()?;
+            let entry = self.entries.get_mut(key)?;
+            match entry.rested {
+                Some((rested, since)) if rested == place => {
+                    let key = Arc::clone(key);
+                    return Some(IdleEntity { key, place, since });
+                }
+                rested => {
+                    entry.listed = rested.map(|(rested, _)| rested);
+                    let key = self.idle.remove(&place)?;
+                    if let Some(rested) = entry.listed {
+                        self.idle.insert(rested, key);
+                    }
+                }
+            }
         }
     }
 
@@ -255,8 +334,11 @@ impl<M: Send + 'static> AwakeTable<M> {
         let Some(entry) = self.entries.get_mut(key) else {
             return;
         };
-        if let Some((number, _)) = entry.idle.take() {
-            self.idle.remove(&number);
+        if entry.rested.take().is_some() {
+            self.resting -= 1;
+        }
+        if let Some(place) = entry.listed.take() {
+            self.idle.remove(&place);
         }
         let phase = std::mem::replace(&mut entry.phase, EntityPhase::Passivating);
         if let EntityPhase::Awake(actor) = phase {
@@ -266,13 +348,16 @@ impl<M: Send + 'static> AwakeTable<M> {
 
     /// Removes an entity whose activation has ended. Returns its wake-up time.
     pub(super) fn ended(&mut self, key: &Arc<str>, exit: Exit) -> Option<Duration> {
-        let entry = self.entries.remove(key)?;
+        let mut entry = remove_and_shrink(&mut self.entries, key)?;
         entry.inbound.close();
-        if let Some((number, _)) = entry.idle {
-            self.idle.remove(&number);
+        if entry.rested.is_some() {
+            self.resting -= 1;
+        }
+        if let Some(place) = entry.listed {
+            self.idle.remove(&place);
         }
         let has_failed = matches!(entry.phase, EntityPhase::Starting) && !exit.is_orderly();
-        entry.outcome.send_replace(Some(has_failed.then_some(exit)));
+        entry.end_phase(has_failed.then_some(exit));
         entry.wake.get()
     }
 
