@@ -49,6 +49,8 @@ pub(crate) struct WorkloadPlan {
     pub(crate) increments: u64,
     /// The next increment of each client, ordered by entity.
     pub(crate) next: Vec<u64>,
+    /// `true` to end the process without closing the store, which leaves its journal as it is.
+    pub(crate) leaves: bool,
 }
 
 impl WorkloadPlan {
@@ -66,7 +68,8 @@ impl WorkloadPlan {
         };
         let next: Vec<_> = self.next.iter().map(u64::to_string).collect();
         let next = next.join(",");
-        format!("{durability} {buffer} {padding} {openings} {increments} {next}")
+        let end = if self.leaves { "leave" } else { "close" };
+        format!("{durability} {buffer} {padding} {openings} {increments} {next} {end}")
     }
 
     /// Adds the plan to a command that runs the workload, or that runs a program which does.
@@ -139,6 +142,8 @@ pub(crate) fn fill_journal(
             openings: 1,
             increments,
             next: history.next(|| false),
+            // A clean stop would empty it.
+            leaves: true,
             ..plan.clone()
         };
         plan.configure(&mut command, store);
@@ -146,7 +151,7 @@ pub(crate) fn fill_journal(
         history
             .add_lines(&lines)
             .map_err(|violation| violation.text())?;
-        if !history.is_closed {
+        if !history.has_left {
             return Err(format!("the workload did not fill the journal:\n{lines}"));
         }
     }

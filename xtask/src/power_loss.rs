@@ -261,6 +261,7 @@ impl<'a> PowerLab<'a> {
             openings,
             increments,
             next: history.next(|| false),
+            leaves: false,
         }
     }
 

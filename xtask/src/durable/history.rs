@@ -25,6 +25,8 @@ pub(crate) struct WorkloadHistory {
     pub(crate) is_open: bool,
     /// `true` if the current run has closed the store after its last opening.
     pub(crate) is_closed: bool,
+    /// `true` if the current run has ended without closing the store, after all of its increments.
+    pub(crate) has_left: bool,
     /// The error of a store that did not open.
     pub(crate) refused: Option<String>,
     /// Answers that are missing, by what was read.
@@ -76,6 +78,7 @@ impl Default for WorkloadHistory {
             repeated: 0,
             is_open: false,
             is_closed: false,
+            has_left: false,
             refused: None,
             forgotten: 0,
             accepts_loss: false,
@@ -88,6 +91,7 @@ impl WorkloadHistory {
     pub(crate) fn restart(&mut self) {
         self.is_open = false;
         self.is_closed = false;
+        self.has_left = false;
         self.refused = None;
         for entity in &mut self.entities {
             entity.has_been_read = false;
@@ -134,6 +138,7 @@ impl WorkloadHistory {
                 self.is_closed = false;
             }
             "closed" => self.is_closed = true,
+            "left" => self.has_left = true,
             "refused" => self.refused = Some(rest.to_owned()),
             "value" => {
                 let [entity, value] = numbers()[..] else {

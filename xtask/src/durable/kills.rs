@@ -176,6 +176,7 @@ impl<'a> KillRound<'a> {
                 openings: 1,
                 increments: u64::MAX,
                 next: Vec::new(),
+                leaves: false,
             },
             history: WorkloadHistory::default(),
             opening: Duration::from_millis(50),

@@ -14,6 +14,7 @@
 //! @answered ENTITY CLIENT NUMBER VALUE
 //! @failed ENTITY CLIENT NUMBER ERROR  the increment has no answer; the client stops
 //! @closed                             the store is closed
+//! @left                               the process ends and leaves the store open
 //! ```
 
 use std::path::Path;
@@ -142,6 +143,8 @@ struct Plan {
     increments: u64,
     /// The next increment of each client, ordered by entity.
     next: Vec<u64>,
+    /// `true` to end the process without closing the store.
+    leaves: bool,
 }
 
 impl FromStr for Plan {
@@ -149,8 +152,8 @@ impl FromStr for Plan {
 
     fn from_str(text: &str) -> Result<Self, BoxError> {
         let words: Vec<&str> = text.split(' ').collect();
-        let [durability, buffer, padding, openings, increments, next] = words[..] else {
-            return Err(format!("six words, not {text:?}").into());
+        let [durability, buffer, padding, openings, increments, next, end] = words[..] else {
+            return Err(format!("seven words, not {text:?}").into());
         };
         let next: Result<_, _> = next.split(',').map(str::parse).collect();
         Ok(Self {
@@ -164,6 +167,11 @@ impl FromStr for Plan {
             openings: openings.parse()?,
             increments: increments.parse()?,
             next: next?,
+            leaves: match end {
+                "leave" => true,
+                "close" => false,
+                other => return Err(format!("no end is called {other}").into()),
+            },
         })
     }
 }
@@ -208,7 +216,7 @@ async fn client(
     first.saturating_add(increments)
 }
 
-/// Opens the store, increments, and closes it.
+/// Opens the store, increments, and closes it, unless the process ends here.
 async fn run_once(folder: &Path, plan: &mut Plan) -> Result<bool, BoxError> {
     let options = FjallOptions {
         durability: plan.durability,
@@ -244,6 +252,10 @@ async fn run_once(folder: &Path, plan: &mut Plan) -> Result<bool, BoxError> {
         plan.next[at] = next;
     }
     read_all(&counters).await;
+    if plan.leaves {
+        tell("left");
+        std::process::exit(0);
+    }
     drop((counters, kind, entities));
     system.shutdown(PATIENCE).await;
     drop(store);
