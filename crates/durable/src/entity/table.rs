@@ -222,8 +222,8 @@ impl<M: Send + 'static> AwakeTable<M> {
         }
     }
 
-    /// Ends the count of a sender. Returns `true` if the entity has no more, and others may wait for
-    /// room.
+    /// Ends the count of a sender. Returns `true` if the entity has no more, and others may wait
+    /// for room.
     pub(super) fn leave(
         &mut self,
         key: &Arc<str>,

@@ -1,9 +1,9 @@
 //! A clean stop, after which the next start has nothing to replay.
 //!
-//! The database reads its journals when it opens, also what it has written to tables long before: up
-//! to 64 MiB, twice, because [`journal`](super::journal) looks for damage first. So at a clean stop,
-//! everything that is in memory is written to tables, and the journal is emptied once the database
-//! is closed. A journal that a new one has just replaced looks the same.
+//! The database reads its journals when it opens, also what it has written to tables long before:
+//! up to 64 MiB, twice, because [`journal`](super::journal) looks for damage first. So at a clean
+//! stop, everything that is in memory is written to tables, and the journal is emptied once the
+//! database is closed. The database leaves the same when it replaces a full journal.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
