@@ -217,6 +217,7 @@ async fn client(
 }
 
 /// Opens the store, increments, and closes it, unless the process ends here.
+#[expect(clippy::exit, reason = "the store has to stay open")]
 async fn run_once(folder: &Path, plan: &mut Plan) -> Result<bool, BoxError> {
     let options = FjallOptions {
         durability: plan.durability,
