@@ -20,6 +20,7 @@ use crate::clock;
 use crate::exit::Exit;
 use crate::mailbox::{FastTake, MailboxState, Receiver, SystemMessage};
 use crate::monitor::{MonitorId, Signal};
+use crate::notifier::Notifier;
 use crate::path::{ActorPath, Key};
 use crate::reply::{Completion, ReplyLane};
 use crate::run;
@@ -393,6 +394,12 @@ impl<A: Actor> Context<A> {
         });
     }
 
+    /// Returns a handle by which anybody can notify this incarnation, without a message.
+    #[must_use]
+    pub fn notifier(&self) -> Notifier {
+        Notifier::new(Arc::downgrade(&self.erased()), self.incarnation)
+    }
+
     /// Creates a lane: a source of replies whose answers come back to this incarnation as messages.
     #[must_use]
     pub fn lane<T: Send + 'static>(&self) -> ReplyLane<T>
@@ -464,7 +471,8 @@ impl<A: Actor> Context<A> {
                 Signal::Down { id, .. } => self.state.as_mut()?.monitors.remove(id).map(|_| signal),
                 Signal::ChildEnded { .. }
                 | Signal::TaskEnded { .. }
-                | Signal::PipePanicked { .. } => Some(signal),
+                | Signal::PipePanicked { .. }
+                | Signal::Notified => Some(signal),
             },
             SystemMessage::TaskEnded(number) => {
                 let tasks = &mut self.state.as_mut()?.tasks;
@@ -473,6 +481,7 @@ impl<A: Actor> Context<A> {
                 Some(Signal::TaskEnded { name })
             }
             SystemMessage::PipePanicked(number, panic) => self.pipe_panicked(number, panic),
+            SystemMessage::Notified => Some(Signal::Notified),
             SystemMessage::Stop(_) | SystemMessage::Panic(_) => None,
         }
     }

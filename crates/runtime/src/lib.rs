@@ -129,6 +129,7 @@ mod membership;
 mod message;
 mod metric;
 mod monitor;
+mod notifier;
 mod path;
 mod recipient;
 mod registry;
@@ -178,6 +179,7 @@ pub use message::{
     MessagePattern, Payload, PayloadStream, RemoteEntry,
 };
 pub use monitor::{MonitorId, Signal};
+pub use notifier::Notifier;
 pub use path::{ActorPath, Key, PathPattern, PathPatternError};
 pub use recipient::Recipient;
 pub use registry::RegisterError;

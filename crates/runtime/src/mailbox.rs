@@ -61,6 +61,7 @@ pub(crate) enum SystemMessage {
     Panic(Arc<str>),
     TaskEnded(u64),
     PipePanicked(u64, Arc<str>),
+    Notified,
 }
 
 impl SystemMessage {
@@ -281,7 +282,12 @@ impl<M> MailboxState<M> {
             self.stop_requested = true;
             return;
         }
-        let queue = &mut self.cold_mut().system;
+        let cold = self.cold_mut();
+        let is_notification = matches!(system, SystemMessage::Notified);
+        if is_notification && mem::replace(&mut cold.is_notified, true) {
+            return;
+        }
+        let queue = &mut cold.system;
         // Signals keep their order among themselves, behind all orders.
         if !system.ends_incarnation() || behind {
             queue.push_back(system);
@@ -309,7 +315,12 @@ impl<M> MailboxState<M> {
         if mem::take(&mut self.stop_requested) {
             return Some(ReceivedItem::Stop);
         }
-        let system = self.cold.as_mut()?.system.pop_front()?;
+        let cold = self.cold.as_mut()?;
+        let system = cold.system.pop_front()?;
+        if matches!(system, SystemMessage::Notified) {
+            // Before the signal is handled: what is notified from now on may be too late for it.
+            cold.is_notified = false;
+        }
         Some(ReceivedItem::System(Box::new(system)))
     }
 
@@ -326,6 +337,7 @@ impl<M> MailboxState<M> {
     /// Takes out what is meant for one incarnation only.
     fn take_incarnation_queues(&mut self) -> Option<IncarnationQueues<M>> {
         let cold = self.cold.as_mut()?;
+        cold.is_notified = false;
         let none = cold.completions.is_empty() && cold.system.is_empty();
         (!none).then(|| {
             (

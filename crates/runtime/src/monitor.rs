@@ -1,4 +1,5 @@
-//! Signals that an actor receives: the end of monitored actors, of children and of tasks.
+//! Signals that an actor receives: the end of monitored actors, of children and of tasks, and
+//! notifications.
 
 use std::sync::Arc;
 
@@ -49,4 +50,6 @@ pub enum Signal {
         /// The panic message.
         panic: Arc<str>,
     },
+    /// Somebody has called [`Notifier::notify`](crate::Notifier::notify), once or several times.
+    Notified,
 }

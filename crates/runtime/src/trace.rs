@@ -342,6 +342,7 @@ pub(crate) fn signal(node: &ActorCore, signal: &Signal) {
         Signal::ChildEnded { .. } => "child-ended",
         Signal::TaskEnded { .. } => "task-ended",
         Signal::PipePanicked { .. } => "pipe-panicked",
+        Signal::Notified => "notified",
     };
     let step = || TraceStep::Signal { name };
     node.shared.events.traces().record(node, step);

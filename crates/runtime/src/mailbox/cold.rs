@@ -10,6 +10,8 @@ use super::{CompletedItem, Drain, MailboxState, SenderQueue, SystemMessage};
 /// events: allocated on first use.
 pub(super) struct ColdMailboxState<M> {
     pub(super) system: VecDeque<SystemMessage>,
+    /// Set while a notification is in the system lane.
+    pub(super) is_notified: bool,
     pub(super) completions: VecDeque<CompletedItem<M>>,
     pub(super) senders: Option<SenderQueue>,
     pub(super) expiries: Expiries,
@@ -26,6 +28,7 @@ impl<M> Default for ColdMailboxState<M> {
     fn default() -> Self {
         Self {
             system: VecDeque::new(),
+            is_notified: false,
             completions: VecDeque::new(),
             senders: None,
             expiries: Expiries::new(),

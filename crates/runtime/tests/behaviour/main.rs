@@ -22,6 +22,7 @@ mod mailbox;
 mod message;
 mod message_vectors;
 mod monitor;
+mod notifier;
 mod one_to_many;
 mod phase_wait_rings;
 mod pipe;
