@@ -136,57 +136,49 @@ pub struct Durable<A: DurableActor> {
     actor: A,
     state: A::State,
     journal: Journal,
-    alarm: ActivationAlarm,
+    alarm: Option<Alarm>,
 }
 
-/// The task that ends when something may be due, or when another entity has sent a message. Its end
-/// is a signal, and so reaches an actor whose messages are all of its own type.
+/// The task that ends when a reminder or an attempt to deliver may be due. Its end is a signal, and
+/// so reaches an actor whose messages are all of its own type.
 #[derive(Debug)]
-struct ActivationAlarm {
-    is_set: bool,
+struct Alarm {
     /// The time that the running task waits for.
     set_for: Option<Duration>,
-    bell: Arc<Notify>,
+    /// Ends the running task.
+    end: Arc<Notify>,
 }
 
-impl ActivationAlarm {
+impl Alarm {
     const TASK: &str = "alarm";
     /// Maximum time until the wall clock is read again, which may have been set.
     const MAX_WAIT: Duration = Duration::from_secs(60);
 
-    fn new(journal: &Journal) -> Self {
-        let inbound = journal.hosted().map(Hosted::inbound);
-        Self {
-            is_set: false,
-            set_for: None,
-            bell: inbound.map_or_else(Arc::default, |inbound| Arc::clone(inbound.bell())),
-        }
-    }
-
-    fn update<A: DurableActor>(&mut self, journal: &Journal, cx: &mut Context<Durable<A>>) {
+    fn update<A: DurableActor>(
+        alarm: &mut Option<Self>,
+        journal: &Journal,
+        cx: &mut Context<Durable<A>>,
+    ) {
         let next = journal.next_due();
-        if self.is_set {
-            if next != self.set_for {
+        if let Some(alarm) = alarm {
+            if next != alarm.set_for {
                 // The end of the task leads back to here.
-                self.bell.notify_one();
+                alarm.end.notify_one();
             }
             return;
         }
-        let wait = journal.until_next_due();
-        if wait.is_none() && journal.hosted().is_none() {
+        let Some(wait) = journal.until_next_due() else {
             return;
-        }
-        self.is_set = true;
-        self.set_for = next;
-        let bell = Arc::clone(&self.bell);
-        // Two tasks, because that of an entity with nothing due is much smaller.
-        match wait {
-            None => cx.task(Self::TASK, async move { bell.notified().await }),
-            Some(wait) => cx.task(Self::TASK, async move {
-                let wait = wait.min(Self::MAX_WAIT);
-                let _ = tokio::time::timeout(wait, bell.notified()).await;
-            }),
         };
+        let end = Arc::<Notify>::default();
+        *alarm = Some(Self {
+            set_for: next,
+            end: Arc::clone(&end),
+        });
+        cx.task(Self::TASK, async move {
+            let wait = wait.min(Self::MAX_WAIT);
+            let _ = tokio::time::timeout(wait, end.notified()).await;
+        });
     }
 }
 
@@ -264,15 +256,15 @@ impl<A: DurableActor> Actor for Durable<A> {
         let started = A::pre_start(args.args, &mut state, &mut durable).await;
         let actor = started.map_err(DurableError::hook)?;
         outputs.leave_after(&mut journal, &state, cx).await?;
-        let alarm = ActivationAlarm::new(&journal);
         let mut durable = Self {
             actor,
             state,
             journal,
-            alarm,
+            alarm: None,
         };
         durable.after_write(cx);
         if let Some(hosted) = durable.journal.hosted() {
+            hosted.inbound().start(cx.notifier());
             hosted.started(&cx.actor_ref());
         }
         Ok(durable)
@@ -294,12 +286,13 @@ impl<A: DurableActor> Actor for Durable<A> {
     }
 
     async fn signal(&mut self, signal: Signal, cx: &mut Context<Self>) -> Result<(), Self::Error> {
-        let Signal::TaskEnded { name } = signal else {
-            return Ok(());
-        };
-        match &*name {
-            ActivationAlarm::TASK => self.alarm.is_set = false,
-            Outbox::TASK => self.journal.settle_outbox(|| cx.next_seed()),
+        match signal {
+            // Another entity has sent a message.
+            Signal::Notified => {}
+            Signal::TaskEnded { name } if &*name == Alarm::TASK => self.alarm = None,
+            Signal::TaskEnded { name } if &*name == Outbox::TASK => {
+                self.journal.settle_outbox(|| cx.next_seed());
+            }
             _ => return Ok(()),
         }
         while let Some(reminder) = self.journal.take_due_reminder() {
@@ -338,7 +331,7 @@ impl<A: DurableActor> Durable<A> {
     /// Starts what the last write makes due.
     fn after_write(&mut self, cx: &mut Context<Self>) {
         self.journal.deliver_outbox(cx);
-        self.alarm.update(&self.journal, cx);
+        Alarm::update(&mut self.alarm, &self.journal, cx);
         self.journal.publish_wake();
     }
 
@@ -373,7 +366,7 @@ impl<A: DurableActor> Durable<A> {
                 None => {}
             }
         }
-        self.alarm.bell.notify_one();
+        cx.notifier().notify();
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! Answers that are kept, so that a repeated request is not handled again.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::store::{Batch, Row, Table};
 ///
 /// The actor handles the first of the requests with one key and answers the others with the same
 /// answer. Keys of different entities are independent.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IdempotencyKey(Arc<str>);
 
 impl IdempotencyKey {
@@ -71,7 +71,7 @@ impl AnswerWindow {
 #[derive(Debug)]
 pub(crate) struct KeptAnswers {
     window: AnswerWindow,
-    by_key: HashMap<IdempotencyKey, KeptAnswer>,
+    by_key: BTreeMap<IdempotencyKey, KeptAnswer>,
     /// The keys in the order in which their answers were kept.
     order: BTreeMap<u64, IdempotencyKey>,
 }
@@ -88,7 +88,7 @@ impl KeptAnswers {
     pub(crate) fn new(window: AnswerWindow) -> Self {
         Self {
             window,
-            by_key: HashMap::new(),
+            by_key: BTreeMap::new(),
             order: BTreeMap::new(),
         }
     }

@@ -368,8 +368,23 @@ pub(crate) trait HostedKind: Send + Sync {
 pub(crate) struct Hosted {
     kind: Weak<dyn HostedKind>,
     key: Arc<str>,
-    wake: Arc<WakeTime>,
-    inbound: Arc<InboundQueue>,
+    link: Arc<ActivationLink>,
+}
+
+/// Shared by an activation and its entry in the table of its kind.
+pub(crate) struct ActivationLink {
+    wake: WakeTime,
+    /// Messages of other entities.
+    inbound: InboundQueue,
+}
+
+impl ActivationLink {
+    fn new() -> Self {
+        Self {
+            wake: WakeTime::new(),
+            inbound: InboundQueue::new(),
+        }
+    }
 }
 
 /// The time at which an entity has to be awake.
@@ -391,14 +406,13 @@ impl Hosted {
     /// Tells the host when the entity has to be awake.
     pub(crate) fn set_wake(&self, at: Option<Duration>) {
         let millis = at.map(|at| u64::try_from(at.as_millis()).unwrap_or(u64::MAX));
-        self.wake
-            .0
-            .store(millis.unwrap_or(u64::MAX), Ordering::Release);
+        let wake = &self.link.wake.0;
+        wake.store(millis.unwrap_or(u64::MAX), Ordering::Release);
     }
 
     /// Returns the queue of messages of other entities.
-    pub(crate) const fn inbound(&self) -> &Arc<InboundQueue> {
-        &self.inbound
+    pub(crate) fn inbound(&self) -> &InboundQueue {
+        &self.link.inbound
     }
 
     /// Returns the time at which the entities of this process began.
@@ -525,8 +539,8 @@ impl<A: DurableActor> HostedKind for KindState<A> {
             let entered = tokio::time::timeout(ENTER_LIMIT, self.enter(&receiver)).await;
             let entered = entered.map_err(|_| DeliveryFailure::StillNotActive)?;
             let permit = entered.map_err(DeliveryFailure::NotActivated)?;
-            let inbound = self.table.lock().inbound(&permit.key);
-            inbound.push(message)?;
+            let link = self.table.lock().link(&permit.key);
+            link.inbound.push(message)?;
             let acknowledged = acknowledged.await;
             acknowledged.unwrap_or(Err(DeliveryFailure::ReceiverEnded))
         })

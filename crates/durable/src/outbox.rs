@@ -190,8 +190,8 @@ pub(crate) struct Outbox {
     lanes: BTreeMap<EntityId, Lane>,
     messages: usize,
     bytes: usize,
-    /// The reports of attempts that have ended.
-    reports: Arc<Mutex<Vec<LaneReport>>>,
+    /// The reports of attempts that have ended, once there was an attempt.
+    reports: Option<Arc<Mutex<Vec<LaneReport>>>>,
 }
 
 /// The messages to one receiver, which is not empty.
@@ -342,11 +342,11 @@ impl Outbox {
                 number: message.number,
                 payload: Arc::clone(&message.payload),
             });
-            let reports = Arc::clone(&self.reports);
+            let reports = self.reports.get_or_insert_default();
             attempts.push(LaneAttempt::new(
                 receiver.clone(),
                 messages.collect(),
-                reports,
+                Arc::clone(reports),
             ));
         }
         attempts
@@ -361,8 +361,9 @@ impl Outbox {
         mut next_seed: impl FnMut() -> u64,
         batch: &mut Batch,
     ) {
-        let reports = std::mem::take(&mut *self.reports.lock());
-        for report in reports {
+        let reports = self.reports.as_ref();
+        let reports = reports.map(|reports| std::mem::take(&mut *reports.lock()));
+        for report in reports.into_iter().flatten() {
             let Some(lane) = self.lanes.get_mut(&report.receiver) else {
                 continue;
             };

@@ -62,14 +62,10 @@ impl<A: DurableActor> EntityHost<A> {
 
     fn activate(&mut self, key: &Arc<str>, cx: &mut Context<Self>) {
         let hosted: Weak<dyn HostedKind> = Arc::<KindState<A>>::downgrade(&self.kind);
-        let hosted = {
-            let table = self.kind.table.lock();
-            Hosted {
-                kind: hosted,
-                key: Arc::clone(key),
-                wake: table.wake_time(key),
-                inbound: table.inbound(key),
-            }
+        let hosted = Hosted {
+            kind: hosted,
+            key: Arc::clone(key),
+            link: self.kind.table.lock().link(key),
         };
         let store = Arc::clone(&self.kind.entities.0.store);
         let args = self.kind.args.clone();

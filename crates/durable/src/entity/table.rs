@@ -8,10 +8,9 @@ use strowger::{ActorId, ActorRef, Exit};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::WakeTime;
+use super::ActivationLink;
 use super::host::HostMessage;
 use crate::hash_map::remove_and_shrink;
-use crate::outbox::InboundQueue;
 use crate::seeded_bug::{Bug, seeded};
 
 /// `None` until an entity has left a phase; then the exit of an activation that did not start.
@@ -46,9 +45,8 @@ struct Entry<M> {
     listed: Option<u64>,
     /// Set if the entity is to be passivated as soon as it has no senders.
     wants_sleep: bool,
-    wake: Arc<WakeTime>,
-    /// Messages of other entities, which are closed with the entry.
-    inbound: Arc<InboundQueue>,
+    /// Its queue of messages is closed with the entry.
+    link: Arc<ActivationLink>,
     /// Wakes the senders that wait for the end of the phase, if there are any.
     outcome: Option<watch::Sender<Outcome>>,
 }
@@ -61,8 +59,7 @@ impl<M> Entry<M> {
             rested: None,
             listed: None,
             wants_sleep: false,
-            wake: Arc::new(WakeTime::new()),
-            inbound: Arc::new(InboundQueue::new()),
+            link: Arc::new(ActivationLink::new()),
             outcome: None,
         }
     }
@@ -143,7 +140,7 @@ impl<M: Send + 'static> AwakeTable<M> {
     pub(super) fn close(&mut self) {
         self.host = Host::Ended;
         for (_, entry) in self.entries.drain() {
-            entry.inbound.close();
+            entry.link.inbound.close();
         }
         self.idle.clear();
         self.resting = 0;
@@ -189,25 +186,17 @@ impl<M: Send + 'static> AwakeTable<M> {
         self.entries.contains_key(key) || !matches!(self.enter(key, limit), Entered::NoRoom)
     }
 
-    /// Returns the wake-up time of an entity that is not asleep.
-    pub(super) fn wake_time(&self, key: &Arc<str>) -> Arc<WakeTime> {
-        let entry = self.entries.get(key);
-        entry.map_or_else(
-            || Arc::new(WakeTime::new()),
-            |entry| Arc::clone(&entry.wake),
-        )
-    }
-
-    /// Returns the queue of an entity that is not asleep for messages of other entities.
-    pub(super) fn inbound(&self, key: &Arc<str>) -> Arc<InboundQueue> {
+    /// Returns what an entity that is not asleep shares with its activation. That of one that is
+    /// asleep takes no messages.
+    pub(super) fn link(&self, key: &Arc<str>) -> Arc<ActivationLink> {
         let entry = self.entries.get(key);
         entry.map_or_else(
             || {
-                let queue = InboundQueue::new();
-                queue.close();
-                Arc::new(queue)
+                let link = ActivationLink::new();
+                link.inbound.close();
+                Arc::new(link)
             },
-            |entry| Arc::clone(&entry.inbound),
+            |entry| Arc::clone(&entry.link),
         )
     }
 
@@ -325,7 +314,10 @@ impl<M: Send + 'static> AwakeTable<M> {
     }
 
     fn is_due(&self, key: &Arc<str>, wall_clock: Duration) -> bool {
-        let wake = self.entries.get(key).and_then(|entry| entry.wake.get());
+        let wake = self
+            .entries
+            .get(key)
+            .and_then(|entry| entry.link.wake.get());
         wake.is_some_and(|wake| wake <= wall_clock)
     }
 
@@ -349,7 +341,7 @@ impl<M: Send + 'static> AwakeTable<M> {
     /// Removes an entity whose activation has ended. Returns its wake-up time.
     pub(super) fn ended(&mut self, key: &Arc<str>, exit: Exit) -> Option<Duration> {
         let mut entry = remove_and_shrink(&mut self.entries, key)?;
-        entry.inbound.close();
+        entry.link.inbound.close();
         if entry.rested.is_some() {
             self.resting -= 1;
         }
@@ -358,7 +350,7 @@ impl<M: Send + 'static> AwakeTable<M> {
         }
         let has_failed = matches!(entry.phase, EntityPhase::Starting) && !exit.is_orderly();
         entry.end_phase(has_failed.then_some(exit));
-        entry.wake.get()
+        entry.link.wake.get()
     }
 
     fn tell_host(&self, message: HostMessage<M>) {

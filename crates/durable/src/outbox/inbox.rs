@@ -1,12 +1,13 @@
 //! The receiving side: what waits for an activation, and what its entity has taken.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::sync::{Notify, oneshot};
+use strowger::Notifier;
+use tokio::sync::oneshot;
 
 use super::{Delivery, DeliveryFailure, millis, push_entity, split_entity, whole_millis};
 use crate::journal::Journal;
@@ -40,7 +41,7 @@ impl InboxWindow {
 #[derive(Debug)]
 pub(crate) struct Inbox {
     window: InboxWindow,
-    senders: HashMap<EntityId, InboxSender>,
+    senders: BTreeMap<EntityId, InboxSender>,
     /// The senders, the one whose last message is oldest first.
     order: BTreeMap<(Duration, u64), EntityId>,
     next_slot: u64,
@@ -59,7 +60,7 @@ impl Inbox {
     pub(crate) fn new(window: InboxWindow) -> Self {
         Self {
             window,
-            senders: HashMap::new(),
+            senders: BTreeMap::new(),
             order: BTreeMap::new(),
             next_slot: 0,
         }
@@ -156,8 +157,8 @@ impl InboundMessage {
 /// there is no acknowledgement.
 pub(crate) struct InboundQueue {
     waiting: Mutex<Option<VecDeque<InboundMessage>>>,
-    /// Wakes the activation.
-    bell: Arc<Notify>,
+    /// Notifies the activation, once it has started.
+    notifier: OnceLock<Notifier>,
 }
 
 impl InboundQueue {
@@ -167,18 +168,19 @@ impl InboundQueue {
     pub(crate) fn new() -> Self {
         Self {
             waiting: Mutex::new(Some(VecDeque::new())),
-            bell: Arc::default(),
+            notifier: OnceLock::new(),
         }
     }
 
-    pub(crate) const fn bell(&self) -> &Arc<Notify> {
-        &self.bell
+    /// Sets the activation that takes the messages.
+    pub(crate) fn start(&self, notifier: Notifier) {
+        let _ = self.notifier.set(notifier);
     }
 
     /// Adds a message. It replaces an earlier one of its sender, which has given up on that.
     pub(crate) fn push(&self, message: InboundMessage) -> Result<(), DeliveryFailure> {
-        let mut waiting = self.waiting.lock();
-        let waiting = waiting.as_mut().ok_or(DeliveryFailure::ReceiverEnded)?;
+        let mut locked = self.waiting.lock();
+        let waiting = locked.as_mut().ok_or(DeliveryFailure::ReceiverEnded)?;
         let sender = &message.delivery.sender;
         let earlier = waiting
             .iter()
@@ -190,7 +192,10 @@ impl InboundQueue {
             }
             None => waiting.push_back(message),
         }
-        self.bell.notify_one();
+        drop(locked);
+        if let Some(notifier) = self.notifier.get() {
+            notifier.notify();
+        }
         Ok(())
     }
 
@@ -250,7 +255,7 @@ mod tests {
         Delivery {
             sender: EntityId::new("test", sender).expect("a short key"),
             number,
-            payload: Arc::new([]),
+            payload: std::sync::Arc::new([]),
         }
     }
 
