@@ -1,11 +1,12 @@
 //! Dispatchers: one tokio task for each worker of the runtime, each with a run queue of actors.
 //!
 //! An actor that another actor wakes goes to the queue of the dispatcher that runs the other one,
-//! so that actors that work together stay on one thread. An actor that is woken from elsewhere goes
-//! to a dispatcher of its own. If a dispatcher is blocked by a handler, or has more work than it
-//! can do, the monitor sends another dispatcher to steal from it. There are as many dispatchers in
-//! reserve as workers, because the task of a dispatcher that is called may itself be in the queue
-//! of a worker that is blocked.
+//! so that actors that work together stay on one thread. An actor that a task wakes goes to the
+//! dispatcher that the thread of the task ran last, if that has nothing to do; otherwise, and if it
+//! is woken from elsewhere, it goes to a dispatcher of its own. If a dispatcher is blocked by a
+//! handler, or has more work than it can do, the monitor sends another dispatcher to steal from it.
+//! There are as many dispatchers in reserve as workers, because the task of a dispatcher that is
+//! called may itself be in the queue of a worker that is blocked.
 
 mod affinity;
 mod blocking;
@@ -243,8 +244,8 @@ impl Pool {
         self.down.load(Ordering::Relaxed)
     }
 
-    /// Queues an actor: on this thread, if it dispatches for the pool, otherwise with the actor's
-    /// own dispatcher.
+    /// Queues an actor: on this thread, if it dispatches for the pool or is about to; otherwise
+    /// with the actor's own dispatcher.
     #[inline]
     pub(crate) fn push(&self, ready: Runnable, home: u32) {
         if blocking::is_blocking(home) {
@@ -255,12 +256,37 @@ impl Pool {
             return;
         };
         let left = dispatcher::with_current(self, |here| match here {
-            Some(here) => here.push(ready, home),
-            None => Some(ready),
+            Some(here) => here.push(ready, home).map(|ready| (ready, home)),
+            None => Some((ready, self.choose_near(home))),
         });
-        if let Some(ready) = left {
-            self.push_remote(ready, home);
+        if let Some((ready, place)) = left {
+            self.push_remote(ready, place);
         }
+    }
+
+    /// Returns the dispatcher for an actor that was woken outside of turns: the one that this
+    /// thread ran last, if it has nothing to do; otherwise the actor's own.
+    ///
+    /// A dispatcher that is woken comes next on the thread that wakes it, in the LIFO slot of
+    /// tokio's worker. If that thread wakes another one, the first goes from the slot to the end of
+    /// the thread's queue.
+    #[inline]
+    fn choose_near(&self, home: usize) -> usize {
+        let Some(near) = affinity::dispatcher(self.runtime).filter(|near| *near < self.workers)
+        else {
+            return home;
+        };
+        if self.dispatchers[near].is_idle() {
+            return near;
+        }
+        if home != near {
+            return home;
+        }
+        // What keeps this dispatcher busy may belong to another one, which has nothing to do then.
+        let idle = self.dispatchers[..self.workers]
+            .iter()
+            .find(|dispatcher| dispatcher.is_idle());
+        idle.map_or(home, DispatcherState::number)
     }
 
     /// Queues an actor that has little to do, and that a task of the runtime is likely to wait for,

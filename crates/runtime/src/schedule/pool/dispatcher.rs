@@ -122,6 +122,11 @@ impl DispatcherState {
         self.number
     }
 
+    /// Returns `true` if it waits, and nothing was queued for it since. This may change at any time.
+    pub(super) fn is_idle(&self) -> bool {
+        self.parked.load(Ordering::Relaxed) && !self.has_queued.load(Ordering::Relaxed)
+    }
+
     pub(super) fn is_blocked(&self) -> bool {
         self.blocked.load(Ordering::Relaxed)
     }
