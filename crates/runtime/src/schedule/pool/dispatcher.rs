@@ -53,6 +53,8 @@ pub(super) struct DispatcherState {
     /// The last beat in which the dispatcher let all other work go first; only the dispatcher reads
     /// it.
     last_full_yield_beat: AtomicU32,
+    /// The last beat in which the dispatcher ended with a task woken; only the dispatcher reads it.
+    last_hand_over_beat: AtomicU32,
     run_queues: SpinLock<RunQueues>,
     /// Set under the lock of the queue while the dispatcher waits to be woken, and cleared by the
     /// dispatcher itself: a thread that is about to wake it may be preempted for long, for example
@@ -108,6 +110,7 @@ impl DispatcherState {
             has_low_priority: AtomicBool::new(false),
             owes_low_priority_turn: AtomicBool::new(false),
             last_full_yield_beat: AtomicU32::new(0),
+            last_hand_over_beat: AtomicU32::new(0),
             run_queues: SpinLock::new(RunQueues::default()),
             parked: AtomicBool::new(false),
             waker: OnceLock::new(),
@@ -122,7 +125,8 @@ impl DispatcherState {
         self.number
     }
 
-    /// Returns `true` if it waits, and nothing was queued for it since. This may change at any time.
+    /// Returns `true` if it waits, and nothing was queued for it since. This may change at any
+    /// time.
     pub(super) fn is_idle(&self) -> bool {
         self.parked.load(Ordering::Relaxed) && !self.has_queued.load(Ordering::Relaxed)
     }
@@ -327,7 +331,7 @@ impl DispatcherState {
                     Some(parked) => {
                         drop(budget);
                         if wake::take_other_woken() || awaited {
-                            exhaust();
+                            self.hand_over(beat);
                         }
                         return parked;
                     }
@@ -381,6 +385,15 @@ impl DispatcherState {
                 }
             }
         }
+    }
+
+    /// Lets a task that was woken run next on this thread. If many are woken in a row, they go
+    /// through the queue of the thread; the first one in a beat need not wait for what is there.
+    fn hand_over(&self, beat: u32) {
+        if self.last_hand_over_beat.load(Ordering::Relaxed) == beat {
+            return exhaust();
+        }
+        self.last_hand_over_beat.store(beat, Ordering::Relaxed);
     }
 
     /// Parks the dispatcher, if there is no work; returns the poll result of the task then. If its
