@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use strowger_durable::conformance::{self, StoreUnderTest};
 use strowger_durable::store::{
@@ -340,5 +340,55 @@ async fn clean_stop_leaves_nothing_to_replay() {
             assert_eq!(found.sequence, Sequence(written), "entity {number}");
             assert_eq!(found.rows[0].value, value(number, last), "entity {number}");
         }
+    }
+}
+
+/// Opens a store that the thread of a backup may have open for a moment longer than its owner.
+async fn open_when_free(path: &Path) -> FjallStore {
+    let limit = Instant::now() + Duration::from_secs(20);
+    loop {
+        match FjallStore::open(path, FjallOptions::default()) {
+            Err(OpenError::Locked { .. }) if Instant::now() < limit => {
+                tokio::task::yield_now().await;
+            }
+            opened => return opened.expect("it opens once the backup has ended"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn clean_stop_while_a_backup_reads_loses_nothing() {
+    const ENTITIES: u8 = 60;
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("store");
+    let entity = |number: u8| EntityId::new("test", number.to_string()).expect("a short name");
+    let value = |number| vec![number; 64 << 10];
+    for round in 0..10 {
+        let copies = folder.path().join(format!("copies-{round}"));
+        std::fs::create_dir(&copies).expect("a folder");
+        let store = open_when_free(&path).await;
+        for number in 0..ENTITIES {
+            let fence = store.lease(&entity(number)).await.expect("a lease");
+            let mut batch = Batch::new();
+            batch.put(Table::State, [], value(number));
+            let appended = store.append(&entity(number), Sequence(round), fence, batch);
+            assert_eq!(appended.await, Ok(Sequence(round + 1)));
+        }
+        let started = async {
+            while std::fs::read_dir(&copies).expect("a folder").count() == 0 {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            copied = store.backup(copies.join("copy")) => drop(copied.expect("it is copied")),
+            () = started => {}
+        }
+        drop(store);
+    }
+    let store = open_when_free(&path).await;
+    for number in 0..ENTITIES {
+        let found = store.read(&entity(number)).await.expect("it is readable");
+        assert_eq!(found.sequence, Sequence(10), "entity {number}");
+        assert_eq!(found.rows[0].value, value(number));
     }
 }
