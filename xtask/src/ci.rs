@@ -142,6 +142,7 @@ fn proof_steps(project: &Project) -> Vec<Step<'_>> {
         ),
         Step::new("book", "mdbook build docs", || book(project)),
         Step::new("bugs", "cargo xtask bugs", || bugs::all(project)),
+        simulate::durable::step(project),
         durable::kills::step(project),
         power_loss::step(project),
         Step::new("miri", "cargo xtask miri --short", || {

@@ -279,6 +279,8 @@ mod tests {
             "simulate --sed 3",
             "simulate --trace",
             "simulate --seed 3 --background",
+            "simulate --n4 --durable",
+            "simulate --durable --seed 3 --trace",
             "chaos --kills many",
             "chaos --kill 3",
             "chaos sessions",

@@ -1,9 +1,13 @@
-//! `cargo xtask simulate`: the storm of the runtime's tests, or that of the N4 node, for any number
-//! of seeds.
+//! `cargo xtask simulate`: the storm of the runtime's tests, that of the N4 node, or the
+//! simulations of durable actors, for any number of seeds.
 
+pub(crate) mod durable;
 pub(crate) mod n4;
 
+use std::ops::Range;
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::thread;
 
 use crate::binaries::{self, Binary};
 use crate::project::{self, Project};
@@ -23,7 +27,7 @@ pub(crate) struct SimulateArgs {
     #[arg(long)]
     pub(crate) seed: Option<u64>,
     /// Print the schedule of actors
-    #[arg(long, requires = "seed")]
+    #[arg(long, requires = "seed", conflicts_with = "durable")]
     trace: bool,
     /// Run detached from the terminal, with output to a file
     #[arg(long, conflicts_with = "seed")]
@@ -31,6 +35,9 @@ pub(crate) struct SimulateArgs {
     /// Run both roles of the N4 node instead of the runtime's actors
     #[arg(long)]
     n4: bool,
+    /// Run durable actors, their events and their messages to one another
+    #[arg(long, conflicts_with = "n4")]
+    durable: bool,
 }
 
 /// The tests that simulate something.
@@ -61,6 +68,10 @@ const RUNTIME: Simulation = Simulation {
 pub(crate) fn run(project: &Project, plan: &SimulateArgs) -> Outcome {
     if plan.background {
         return step::background(project.root(), &project.folder("simulate")?);
+    }
+    if plan.durable {
+        let seeds = plan.seed.map_or(0..plan.seeds, |seed| seed..seed + 1);
+        return durable::run(project, &seeds);
     }
     let simulation = if plan.n4 { &n4::N4 } else { &RUNTIME };
     let binary = simulation.build(project)?;
@@ -103,15 +114,8 @@ pub(crate) fn step(project: &Project) -> Step<'_> {
 }
 
 impl Simulation {
-    /// Builds the tests with the features of the workspace's tests, so that nothing is built twice.
     fn build(&self, project: &Project) -> Result<Binary, String> {
-        let mut cargo = project.cargo();
-        cargo
-            .args(["test", "--workspace", "--locked"])
-            .args(self.target);
-        let mut built = binaries::build(&mut cargo)?.into_iter();
-        let found = built.find(|one| one.name == self.binary);
-        found.ok_or_else(|| format!("cargo built no test program `{}`", self.binary))
+        build(project, self.target, self.binary)
     }
 
     /// Runs a seed twice. Returns its trace, and an error if the runs differed or failed.
@@ -132,6 +136,46 @@ impl Simulation {
         let ran = ran.map_err(|error| format!("{error}; its trace is {}", file.display()));
         Ok((project::read(&file)?, ran))
     }
+}
+
+/// Builds a test program with the features of the workspace's tests, so that nothing is built
+/// twice.
+fn build(project: &Project, target: &[&str], program: &str) -> Result<Binary, String> {
+    let mut cargo = project.cargo();
+    cargo.args(["test", "--workspace", "--locked"]).args(target);
+    let mut built = binaries::build(&mut cargo)?.into_iter();
+    let found = built.find(|one| one.name == program);
+    found.ok_or_else(|| format!("cargo built no test program `{program}`"))
+}
+
+/// Runs seeds in chunks on all processors, until a chunk fails. Returns the results of all chunks,
+/// in no order.
+fn run_parallel<T: Send>(
+    seeds: Range<u64>,
+    chunk: u64,
+    run: impl Fn(Range<u64>) -> Result<T, String> + Sync,
+) -> Result<Vec<T>, String> {
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    let state = Mutex::new((seeds.start, Ok(Vec::new())));
+    let next = || {
+        let (next, results) = &mut *state.lock().ok()?;
+        let first = *next;
+        *next = seeds.end.min(first + chunk);
+        (results.is_ok() && first < *next).then_some(first..*next)
+    };
+    let work = || {
+        while let Some(chunk) = next() {
+            let result = run(chunk);
+            let (_, results) = &mut *state.lock().expect("no panic before");
+            match (results.as_mut(), result) {
+                (Ok(results), Ok(result)) => results.push(result),
+                (_, Err(error)) => *results = Err(error),
+                (Err(_), Ok(_)) => (),
+            }
+        }
+    };
+    thread::scope(|scope| (0..workers).for_each(|_| drop(scope.spawn(work))));
+    state.into_inner().expect("no panic before").1
 }
 
 fn only(binary: &Binary, test: &str) -> Command {

@@ -1,10 +1,8 @@
 //! `cargo xtask simulate --n4`: both roles of the N4 node over a bad network and a bad disk.
 
 use std::ops::Range;
-use std::sync::Mutex;
-use std::thread;
 
-use super::{Simulation, only};
+use super::{Simulation, only, run_parallel};
 use crate::binaries::Binary;
 use crate::project::Project;
 use crate::step::Step;
@@ -59,29 +57,12 @@ pub(crate) fn step(project: &Project) -> Step<'_> {
     })
 }
 
-/// Runs seeds on all processors, until one of them fails.
+/// Runs seeds, and counts the faults that were injected.
 fn storm(binary: &Binary, seeds: Range<u64>) -> Result<Faults, String> {
-    let workers = thread::available_parallelism().map_or(1, usize::from);
-    let state = Mutex::new((seeds.start, Ok(Faults::default())));
-    let next = || {
-        let (next, faults) = &mut *state.lock().ok()?;
-        let first = *next;
-        *next = seeds.end.min(first + CHUNK);
-        (faults.is_ok() && first < *next).then_some(first..*next)
-    };
-    let work = || {
-        while let Some(chunk) = next() {
-            let output = run(binary, &chunk);
-            let (_, faults) = &mut *state.lock().expect("no panic before");
-            match (faults.as_mut(), output) {
-                (Ok(faults), Ok(output)) => faults.add(&output),
-                (_, Err(error)) => *faults = Err(error),
-                (Err(_), Ok(_)) => (),
-            }
-        }
-    };
-    thread::scope(|scope| (0..workers).for_each(|_| drop(scope.spawn(work))));
-    state.into_inner().expect("no panic before").1
+    let outputs = run_parallel(seeds, CHUNK, |chunk| run(binary, &chunk))?;
+    let mut faults = Faults::default();
+    outputs.iter().for_each(|output| faults.add(output));
+    Ok(faults)
 }
 
 fn run(binary: &Binary, seeds: &Range<u64>) -> Result<String, String> {
