@@ -10,7 +10,7 @@ use strowger::{
     Request, Signal, Strategy, Supervisor,
 };
 
-/// What the actor did, and the notifiers of its incarnations.
+/// What a [`Notified`] actor has handled, and the notifiers of its incarnations.
 #[derive(Clone, Default)]
 struct Record(Arc<Mutex<(Vec<String>, Vec<Notifier>)>>);
 
