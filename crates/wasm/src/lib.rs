@@ -71,6 +71,7 @@ mod contract;
 mod digest;
 pub mod directory;
 mod engine;
+pub mod exposed;
 pub mod fault;
 #[cfg(unix)]
 mod files;

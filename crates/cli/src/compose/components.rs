@@ -24,7 +24,6 @@
 
 mod deployment;
 mod export;
-mod forward;
 mod memory;
 mod methods;
 mod policy;
@@ -78,7 +77,7 @@ pub(super) async fn start(system: &ActorSystem, config: &Config) -> CliResult<Co
     memory::reserve(&host, config)?;
     let registry = ComponentRegistry::start(system, KEY, &host).await;
     let registry = registry.map_err(|error| outside(error.to_string()))?;
-    let opened = forward::open(system, registry.directory()).await;
+    let opened = registry.directory().add_exposed_actors(system).await;
     opened.map_err(|error| outside(error.to_string()))?;
     let inner = ComponentsInner {
         registry,

@@ -6,6 +6,7 @@
 mod address_space;
 mod audit;
 mod caching;
+mod exposed;
 #[cfg(unix)]
 mod files;
 mod fixtures;

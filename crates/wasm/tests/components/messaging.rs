@@ -101,7 +101,7 @@ fn forwarder(name: &str) -> Guest {
 }
 
 /// A guest that forwards each ask to another actor and returns the answer.
-fn relay(name: &str) -> Guest {
+pub(crate) fn relay(name: &str) -> Guest {
     resolving(name).import("rpc", "request").handle(
         "(call $request (global.get $to) (local.get $ptr) (local.get $len) (i32.const 64))
          (if (i32.load8_u (i32.const 64))

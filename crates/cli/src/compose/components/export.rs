@@ -5,9 +5,9 @@
 
 use std::str;
 
-use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use strowger::{ContentType, Export, Fault, FaultCode, Payload};
+use strowger_wasm::exposed::to_bytes;
 use strowger_wasm::message::{ComponentMsg, Event};
 use strowger_wasm::{Answer, Call, CallError, Message};
 
@@ -20,21 +20,6 @@ pub(super) fn component_export() -> Export<ComponentMsg> {
             |payload| to_bytes(payload).map(Call),
             answer_to_payload,
         )
-}
-
-/// Converts a payload to the bytes that a component receives.
-pub(super) fn to_bytes(payload: &Payload) -> Result<strowger_wasm::Payload, Fault> {
-    let bytes = &payload.bytes;
-    if payload.content != ContentType::Json {
-        return Ok((**bytes).into());
-    }
-    let wrong = |error| Fault::new(FaultCode::BadRequest, format!("payload: {error}"));
-    if bytes.first() == Some(&b'"') {
-        let text: String = serde_json::from_slice(bytes).map_err(wrong)?;
-        return Ok(text.into_bytes().into());
-    }
-    serde_json::from_slice::<IgnoredAny>(bytes).map_err(wrong)?;
-    Ok((**bytes).into())
 }
 
 fn answer_to_payload(answer: Answer) -> Result<Payload, Fault> {

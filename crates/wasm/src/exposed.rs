@@ -1,4 +1,4 @@
-//! Messages from components to the exposed actors of a node.
+//! Messages from components to the exposed actors of a system.
 //!
 //! A component that is granted the name `PATH#MESSAGE`, such as `conformance/echo#add`, sends to
 //! the actor exposed at this address as clients do. Its message is JSON if it parses as JSON, else
@@ -13,34 +13,64 @@ use parking_lot::Mutex;
 use serde::de::IgnoredAny;
 use strowger::{
     Accepts, Actor, ActorRef, ActorSystem, Address, Ask, CallReply, CallSink, ChildSpec,
-    ContentType, Context, Delivery, DeliveryHandle, Fault, MailboxSpec, MessagePattern, Overflow,
-    Payload, RemoteEntry, Reply, Request, StartError, Strategy, Supervisor,
+    ContentType, Context, Delivery, DeliveryHandle, Fault, FaultCode, MailboxSpec, MessagePattern,
+    Overflow, Payload, RemoteEntry, Reply, Request, StartError, Strategy, Supervisor,
 };
-use strowger_wasm::directory::DirectoryEntry;
-use strowger_wasm::{Call, CallError, Directory, Message};
 
-use super::export::to_bytes;
+use crate::directory::{Directory, DirectoryEntry};
+use crate::message::{Call, CallError, Message};
 
-/// Lets components reach exposed actors.
-pub(super) async fn open(system: &ActorSystem, directory: &Directory) -> Result<(), StartError> {
-    let child = ChildSpec::new::<Forwarder>(KEY, ());
-    let supervisor = Supervisor::new(Strategy::OneForOne).child(child);
-    let supervisor = system.supervise(SUPERVISOR, supervisor).await?;
-    let path = format!("{}/{KEY}", supervisor.path());
-    let forwarder = system.find(path.as_str());
-    let Some(forwarder) = forwarder.and_then(|forwarder| forwarder.downcast::<ForwarderMsg>())
-    else {
-        return Ok(());
-    };
-    let system = system.clone();
-    directory.set_fallback(move |name| {
-        let (path, message) = name.split_once('#')?;
-        let entry = system
-            .remote_entry(&Address::from_path(path).ok()?, message)
-            .ok()?;
-        (entry.pattern() != MessagePattern::Stream).then(|| export_message(&forwarder, &entry))
-    });
-    Ok(())
+impl Directory {
+    /// Lets components reach the exposed actors of a system, durable entities included, under names
+    /// such as `accounts/acc-42#deposit`: the address and the message. A component still needs the
+    /// grant of each name. Names that were inserted come first. Only the first call of this method
+    /// or of [`set_fallback`](Self::set_fallback) has an effect on lookups.
+    ///
+    /// A message for an actor whose mailbox is full waits beside it; a component that asks gets the
+    /// answer of the actor as a text if it is one, as JSON if it is a value, or as bytes.
+    ///
+    /// # Errors
+    /// Fails if the actor that forwards the messages, below the supervisor `exits`, does not start:
+    /// the system stops, or this was called before.
+    pub async fn add_exposed_actors(&self, system: &ActorSystem) -> Result<(), StartError> {
+        let child = ChildSpec::new::<Forwarder>(KEY, ());
+        let supervisor = Supervisor::new(Strategy::OneForOne).child(child);
+        let supervisor = system.supervise(SUPERVISOR, supervisor).await?;
+        let path = format!("{}/{KEY}", supervisor.path());
+        let forwarder = system.find(path.as_str());
+        let Some(forwarder) = forwarder.and_then(|forwarder| forwarder.downcast::<ForwarderMsg>())
+        else {
+            return Ok(());
+        };
+        let system = system.clone();
+        self.set_fallback(move |name| {
+            let (path, message) = name.split_once('#')?;
+            let entry = system
+                .remote_entry(&Address::from_path(path).ok()?, message)
+                .ok()?;
+            (entry.pattern() != MessagePattern::Stream).then(|| export_message(&forwarder, &entry))
+        });
+        Ok(())
+    }
+}
+
+/// Returns the bytes that a component receives for the payload of a client: those of a text, and
+/// JSON as it is written.
+///
+/// # Errors
+/// Fails if the payload is not the JSON that it claims to be.
+pub fn to_bytes(payload: &Payload) -> Result<crate::Payload, Fault> {
+    let bytes = &payload.bytes;
+    if payload.content != ContentType::Json {
+        return Ok((**bytes).into());
+    }
+    let wrong = |error| Fault::new(FaultCode::BadRequest, format!("payload: {error}"));
+    if bytes.first() == Some(&b'"') {
+        let text: String = serde_json::from_slice(bytes).map_err(wrong)?;
+        return Ok(text.into_bytes().into());
+    }
+    serde_json::from_slice::<IgnoredAny>(bytes).map_err(wrong)?;
+    Ok((**bytes).into())
 }
 
 const SUPERVISOR: &str = "exits";
@@ -76,7 +106,7 @@ struct ForwardedTell(RemoteEntry, Message);
 struct ForwardedAsk(RemoteEntry, Call);
 
 impl Request for ForwardedAsk {
-    type Reply = strowger_wasm::Answer;
+    type Reply = crate::Answer;
 }
 
 enum ForwarderMsg {
@@ -173,7 +203,7 @@ fn enqueue(
 }
 
 /// The reply channel to the component that asked.
-struct AskReply(Mutex<Option<Reply<strowger_wasm::Answer>>>);
+struct AskReply(Mutex<Option<Reply<crate::Answer>>>);
 
 impl CallSink for AskReply {
     fn answer(&self, _: u64, result: Result<CallReply, Fault>) {
