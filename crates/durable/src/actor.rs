@@ -91,7 +91,7 @@ pub trait DurableActor: Sized + Send + 'static {
     ) -> impl Future<Output = Result<(), Self::Error>> + Send;
 
     /// Handles a durable timer that has fired; see [`DurableContext::set_reminder`]. It overtakes
-    /// messages.
+    /// messages: one whose time passed before the actor started comes before the first message.
     ///
     /// The timer is removed in the same write as the changes made here, so they take effect once.
     /// If this fails, the next incarnation is reminded again.
@@ -263,6 +263,10 @@ impl<A: DurableActor> Actor for Durable<A> {
             alarm: None,
         };
         durable.after_write(cx);
+        if durable.journal.is_reminder_due() {
+            // The alarm would come after messages that are waiting already.
+            cx.notifier().notify();
+        }
         if let Some(hosted) = durable.journal.hosted() {
             hosted.inbound().start(cx.notifier());
             hosted.started(&cx.actor_ref());
@@ -287,7 +291,7 @@ impl<A: DurableActor> Actor for Durable<A> {
 
     async fn signal(&mut self, signal: Signal, cx: &mut Context<Self>) -> Result<(), Self::Error> {
         match signal {
-            // Another entity has sent a message.
+            // Another entity has sent a message, or a reminder was due at the start.
             Signal::Notified => {}
             Signal::TaskEnded { name } if &*name == Alarm::TASK => self.alarm = None,
             Signal::TaskEnded { name } if &*name == Outbox::TASK => {

@@ -267,6 +267,12 @@ impl Journal {
         self.reminders.take_due(now, &mut self.batch)
     }
 
+    /// Returns `true` if a reminder is due.
+    pub(crate) fn is_reminder_due(&self) -> bool {
+        let next = self.reminders.next_due();
+        next.is_some_and(|due| due <= self.store.wall_clock())
+    }
+
     /// Returns the time at which a reminder or an attempt to deliver is due.
     pub(crate) fn next_due(&self) -> Option<Duration> {
         let (reminder, attempt) = (self.reminders.next_due(), self.outbox.next_attempt());

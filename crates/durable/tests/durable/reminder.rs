@@ -237,6 +237,28 @@ fn actor_without_a_host_has_reminders_too() {
 }
 
 #[tokio::test]
+async fn missed_reminder_is_handled_before_the_first_message() {
+    let (told, _fired) = tokio::sync::mpsc::unbounded_channel();
+    for round in 0..10 {
+        let mut store = MemoryStore::new();
+        for name in ["tea", "egg"] {
+            let system = ActorSystem::new("test").expect("a runtime");
+            let observer = system.spawn::<Forwarder>("observer", told.clone());
+            let observer = observer.expect("the key is free").recipient();
+            let args = DurableArgs::new(Arc::new(store.clone()), "a", observer);
+            let clock = system.spawn::<Durable<Clock>>("a", args.expect("a short key"));
+            let clock = clock.expect("the key is free");
+            let names = clock.ask(Change::Set(name, 500 * SECOND, 1)).await;
+            let names = names.expect("an answer").expect("it is accepted");
+            assert_eq!(names, [name.into()], "round {round}");
+            system.shutdown(SECOND).await;
+            store = store.reopen();
+            store.set_wall_clock(1000 * SECOND);
+        }
+    }
+}
+
+#[tokio::test]
 async fn reminder_is_found_again_by_the_next_process() {
     let folder = tempfile::tempdir().expect("a folder");
     let (told, mut fired) = tokio::sync::mpsc::unbounded_channel();
