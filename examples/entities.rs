@@ -1,6 +1,5 @@
 //! Bank accounts by key: a thousand are stored, and a hundred are awake.
 //! `cargo run -p strowger-examples entities`
-
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
 use std::sync::Arc;
@@ -19,6 +18,7 @@ impl Request for Deposit {
 
 struct Account;
 type Cx<'a> = DurableContext<'a, Account>;
+type Done = Result<(), BoxError>;
 
 impl DurableActor for Account {
     const KIND: &'static str = "account";
@@ -31,12 +31,7 @@ impl DurableActor for Account {
     async fn pre_start(_: (), _: &mut i64, _: &mut Cx<'_>) -> Result<Self, BoxError> {
         Ok(Self)
     }
-    async fn handle(
-        &mut self,
-        ask: Ask<Deposit>,
-        balance: &mut i64,
-        cx: &mut Cx<'_>,
-    ) -> Result<(), BoxError> {
+    async fn handle(&mut self, ask: Ask<Deposit>, balance: &mut i64, cx: &mut Cx<'_>) -> Done {
         *balance += ask.request.0;
         cx.reply(ask.reply, *balance);
         Ok(())
@@ -46,9 +41,9 @@ impl DurableActor for Account {
 #[tokio::main]
 pub(crate) async fn main() -> Result<(), BoxError> {
     let folder = tempfile::tempdir()?;
-    let store = Arc::new(FjallStore::open(folder.path(), FjallOptions::default())?);
-    let system = ActorSystem::new("bank")?;
-    let accounts = Entities::new(store).start::<Account>(&system, "accounts", ())?;
+    let store = FjallStore::open(folder.path(), FjallOptions::default())?;
+    let (system, entities) = (ActorSystem::new("bank")?, Entities::new(Arc::new(store)));
+    let accounts = entities.start::<Account>(&system, "accounts", ())?;
     for number in 1..=1000 {
         let account = accounts.get(format!("acc-{number}"))?;
         account.ask(Deposit(number)).await?;

@@ -22,6 +22,7 @@ mod pfcp_sets;
 mod pfcp_vendor;
 mod pipeline;
 mod pubsub;
+mod reminder;
 mod smf;
 mod storm;
 mod stream_to_file;
@@ -35,7 +36,7 @@ use std::process::{ExitCode, Termination};
 /// The name of an example, and its `main`.
 type Lesson = (&'static str, fn() -> ExitCode);
 
-const LESSONS: [Lesson; 26] = [
+const LESSONS: [Lesson; 27] = [
     ("agent_tools", || agent_tools::main().report()),
     ("ask", || ask::main().report()),
     ("blocking", || blocking::main().report()),
@@ -55,6 +56,7 @@ const LESSONS: [Lesson; 26] = [
     ("pfcp_vendor", || pfcp_vendor::main().report()),
     ("pipeline", || pipeline::main().report()),
     ("pubsub", || pubsub::main().report()),
+    ("reminder", || reminder::main().report()),
     ("smf", || smf::main().report()),
     ("storm", || storm::main().report()),
     ("stream_to_file", || stream_to_file::main().report()),

@@ -30,24 +30,22 @@ impl DurableActor for Order {
         Ok(())
     }
 }
-type Sent = tokio::sync::mpsc::UnboundedSender<String>;
-struct Mailer(Sent);
+struct Mailer;
 impl DurableActor for Mailer {
     const KIND: &'static str = "mailer";
-    type State = u32;
+    type State = ();
     type Msg = ();
-    type Args = Sent;
+    type Args = ();
     type Error = BoxError;
-    async fn pre_start(sent: Sent, _: &mut u32, _: &mut Cx<'_, Self>) -> Result<Self, BoxError> {
-        Ok(Self(sent))
+    async fn pre_start(_: (), (): &mut (), _: &mut Cx<'_, Self>) -> Result<Self, BoxError> {
+        Ok(Self)
     }
-    async fn handle(&mut self, (): (), _: &mut u32, _: &mut Cx<'_, Self>) -> Done {
+    async fn handle(&mut self, (): (), (): &mut (), _: &mut Cx<'_, Self>) -> Done {
         Ok(())
     }
-    async fn receive(&mut self, mail: Delivery, count: &mut u32, _: &mut Cx<'_, Self>) -> Done {
-        *count += 1;
-        let (sender, text) = (mail.sender(), mail.decode::<String>()?);
-        Ok(self.0.send(format!("email {count} of {sender}: {text}"))?)
+    async fn receive(&mut self, mail: Delivery, (): &mut (), _: &mut Cx<'_, Self>) -> Done {
+        println!("{} says: {}", mail.sender(), mail.decode::<String>()?);
+        Ok(())
     }
 }
 
@@ -59,8 +57,8 @@ pub(crate) async fn main() -> Result<(), BoxError> {
     let order = entities.start::<Order>(&system, "orders", ())?.get("7")?;
     println!("undelivered: {}", order.ask(Place).await?);
     println!("undelivered: {}", order.ask(Place).await?);
-    let (sent, mut emails) = tokio::sync::mpsc::unbounded_channel();
-    let _mailers = entities.start::<Mailer>(&system, "mailers", sent)?;
-    println!("{}", emails.recv().await.unwrap_or_default());
+    let _mailers = entities.start::<Mailer>(&system, "mailers", ())?;
+    // Until the mailer has stored that it has the email.
+    while order.ask(Place).await? > 0 {}
     Ok(())
 }

@@ -59,11 +59,21 @@ fn event_sourced_account_has_the_balance_of_its_postings() {
 }
 
 #[test]
+fn reminder_is_kept_while_no_process_runs() {
+    let expected = [
+        "reserved: true",
+        "seat/7 released: not paid, late: true",
+        "reserved: true",
+    ];
+    assert_eq!(output("reminder"), expected);
+}
+
+#[test]
 fn order_emails_once() {
     let expected = [
         "undelivered: 1",
         "undelivered: 1",
-        "email 1 of order/7: Thank you!",
+        "order/7 says: Thank you!",
     ];
     assert_eq!(output("outbox"), expected);
 }
