@@ -15,14 +15,17 @@ const PERMITTED_IMPORTS: &[(&str, &str)] = &[
     ("strowger-durable", "strowger strowger-seeded-bug"),
     (
         "strowger-pfcp-node",
-        "strowger strowger-pfcp strowger-seeded-bug",
+        "strowger strowger-durable strowger-pfcp strowger-seeded-bug",
     ),
     (
         "strowger-pfcp-cli",
         "strowger strowger-pfcp strowger-pfcp-node",
     ),
     ("strowger-gateway", "strowger"),
-    ("strowger-wasm", "strowger strowger-seeded-bug"),
+    (
+        "strowger-wasm",
+        "strowger strowger-durable strowger-seeded-bug",
+    ),
     ("strowger-tools", "strowger"),
     (
         "strowger-cli",
