@@ -259,6 +259,7 @@ impl StoreData {
 impl Drop for StoreData {
     /// Subscriptions end with an incarnation; the actor that holds them may continue.
     fn drop(&mut self) {
+        self.usage.count_ended_calls(self.call.calls());
         let now = self.now();
         self.log_limits().report_omitted(now);
         self.drop_inherited();

@@ -39,6 +39,8 @@ pub(crate) struct ComponentUsage {
     state: AtomicU8,
     /// Nanoseconds of processor time.
     cpu: AtomicU64,
+    /// Number of calls of the incarnations that have ended.
+    ended_calls: AtomicU64,
     /// Nanoseconds of processor time divided by weight, relative to the start of the run queue.
     virtual_time: AtomicU64,
     weight: AtomicU32,
@@ -86,6 +88,7 @@ impl ComponentUsage {
             name: Box::from(name),
             state: AtomicU8::new(0),
             cpu: AtomicU64::new(0),
+            ended_calls: AtomicU64::new(0),
             virtual_time: AtomicU64::new(0),
             weight: AtomicU32::new(DEFAULT_WEIGHT),
             throttled: AtomicU64::new(0),
@@ -177,9 +180,16 @@ impl ComponentUsage {
     pub(crate) fn charge_sampled(&self, cpu: Duration, calls: u64, all: WorkerTime) {
         let now = Instant::now();
         self.spend(cpu);
+        let calls = self.ended_calls.load(Ordering::Relaxed) + calls;
         if self.rules.lock().placement.sample(now, cpu, calls, all) {
             self.demote(now);
         }
+    }
+
+    /// Counts the calls of an incarnation that has ended. Otherwise each of many short incarnations
+    /// would seem to be the only one in its sample, with a single long call.
+    pub(crate) fn count_ended_calls(&self, calls: u64) {
+        self.ended_calls.fetch_add(calls, Ordering::Relaxed);
     }
 
     fn spend(&self, cpu: Duration) {
@@ -266,5 +276,32 @@ impl ComponentUsage {
             tracing::warn!(component, %share, ?delay, "throttled: exceeded its CPU share");
         }
         Admission::After(delay)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns `true` if a component becomes heavy that lives a thousand times, for one call each.
+    /// Every `per_tick`th call sees a tick, which stands for 250 microseconds.
+    fn becomes_heavy(per_tick: u32) -> bool {
+        let (limits, host) = (ComponentLimits::default(), HostLimits::default());
+        let usage = ComponentUsage::new("short", &limits, &host);
+        let tick = Duration::from_micros(250);
+        for life in 0..1000 {
+            if life % per_tick == 0 {
+                let total = tick * (life / per_tick + 1);
+                usage.charge_sampled(tick, 1, WorkerTime { total, workers: 2 });
+            }
+            usage.count_ended_calls(1);
+        }
+        usage.is_heavy()
+    }
+
+    #[test]
+    fn quick_calls_of_many_short_incarnations_are_counted_together() {
+        assert!(!becomes_heavy(25), "10 us for each call");
+        assert!(becomes_heavy(1), "250 us for each call");
     }
 }

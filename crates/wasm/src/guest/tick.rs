@@ -59,6 +59,10 @@ impl CallState {
             over: false,
         }
     }
+
+    pub(super) const fn calls(&self) -> u64 {
+        self.calls
+    }
 }
 
 impl StoreData {

@@ -92,7 +92,7 @@ impl CallPlacement {
         if self.sampled < SAMPLE_TIME {
             return false;
         }
-        // The number of calls starts at 0 in each incarnation.
+        // An incarnation may have ended whose calls are not counted yet.
         let count = match calls.checked_sub(self.calls) {
             None | Some(0) => calls.max(1),
             Some(more) => more,
