@@ -15,7 +15,7 @@ const PERMITTED_IMPORTS: &[(&str, &str)] = &[
     ("strowger-durable", "strowger strowger-seeded-bug"),
     (
         "strowger-pfcp-node",
-        "strowger strowger-pfcp strowger-seeded-bug",
+        "strowger strowger-durable strowger-pfcp strowger-seeded-bug",
     ),
     (
         "strowger-pfcp-cli",
