@@ -1,9 +1,11 @@
 //! The records of N4 sessions in the store of durable actors, beside the node's own store.
 //!
 //! ```text
-//!  entity `session/SEID`       State: the session     Answers: a ring of kept responses
+//!  entity `n4/SEID`            State: the session     Answers: a ring of kept responses
 //!  entity `association/NODE`   State: the peer
 //! ```
+//!
+//! Keys are short, because the database keeps up to 20 bytes of a key where it compares them.
 //!
 //! An accepted request is one append to the entity of its session: the session and the response
 //! change together, as they do in the node's own store.
@@ -28,6 +30,7 @@ use strowger_pfcp::session::{NoAllocator, RuleSet};
 use strowger_pfcp::transaction::ResponseKey;
 use strowger_pfcp::{Frame, Header, MessageType, Seid, Sequence};
 
+use super::super::first_seid;
 use super::super::format::Record;
 use super::{
     ADDRESS, LockedStore, MemoryStore, NOW, OpenParams, SessionRecord, Store, StoreChange,
@@ -74,10 +77,15 @@ fn request(kind: MessageType, seid: Seid, sequence: u64, body: &[u8]) -> Vec<u8>
     message(&header, body).expect("it fits")
 }
 
+/// Returns a SEID as a node gives them.
+fn seid(number: u64) -> Seid {
+    Seid(first_seid(Recovery(0x1234)) + number)
+}
+
 /// Creates a session with the rules of the load generator, and moves its tunnel back and forth.
 /// Returns what the node stores for its establishment, its modifications and its deletion.
 fn life(number: u64) -> Vec<Accepted> {
-    let seid = Seid(number);
+    let seid = seid(number);
     let sequence = |step: u64| (number * (MODIFICATIONS + 2) + step) % (1 << 24);
     let small = u32::try_from(number).expect("small");
     let ue = Ipv4Addr::from((10 << 24) | small);
@@ -141,7 +149,7 @@ struct SessionEntity {
 impl SessionEntity {
     fn new(seid: Seid) -> Self {
         Self {
-            entity: EntityId::new("session", format!("{:016x}", seid.0)).expect("short"),
+            entity: EntityId::new("n4", format!("{:x}", seid.0)).expect("short"),
             // That of the first holder. SEIDs are not used again.
             fence: Fence(1),
             sequence: durable::Sequence(0),
@@ -159,10 +167,8 @@ impl SessionEntity {
             }
             _ => batch.remove(Table::State, []),
         }
-        let slot = u32::try_from(self.sequence.0 % RING).expect("small");
-        let answer = accepted.answer.clone();
-        let (bytes, _) = Record::Answer { slot, answer }.encode(number);
-        batch.put(Table::Answers, slot.to_be_bytes(), bytes);
+        let slot = u8::try_from(self.sequence.0 % RING).expect("small");
+        batch.put(Table::Answers, [slot], answer_bytes(slot, accepted, number));
         batch
     }
 
@@ -180,6 +186,12 @@ impl SessionEntity {
         };
         self.sequence = appended.expect("it is stored");
     }
+}
+
+/// Encodes the response to a request as the node's own store does.
+fn answer_bytes(slot: u8, accepted: &Accepted, number: u64) -> Vec<u8> {
+    let (slot, answer) = (slot.into(), accepted.answer.clone());
+    Record::Answer { slot, answer }.encode(number).0
 }
 
 /// Opens a durable store that works in groups of the same size as the node's own.
@@ -213,11 +225,10 @@ fn rows_after(accepted: &[Accepted]) -> EntityRows {
         let of_slot = (1..)
             .zip(accepted)
             .filter(|(number, _)| (number - 1) % RING == slot);
-        if let Some((number, Accepted { answer, .. })) = of_slot.last() {
-            let slot = u32::try_from(slot).expect("small");
-            let answer = answer.clone();
-            let (value, _) = Record::Answer { slot, answer }.encode(number);
-            rows.push(row(Table::Answers, &slot.to_be_bytes(), value));
+        if let Some((number, accepted)) = of_slot.last() {
+            let slot = u8::try_from(slot).expect("small");
+            let value = answer_bytes(slot, accepted, number);
+            rows.push(row(Table::Answers, &[slot], value));
         }
     }
     EntityRows {
@@ -258,7 +269,7 @@ async fn session_records_are_kept(durability: Durability) {
         .await;
     assert_eq!(appended, Ok(durable::Sequence(1)));
     for (steps, number) in lives.iter().zip(1..) {
-        let mut session = SessionEntity::new(Seid(number));
+        let mut session = SessionEntity::new(seid(number));
         for accepted in steps {
             session.store(&*store, accepted).await;
         }
@@ -268,10 +279,10 @@ async fn session_records_are_kept(durability: Durability) {
     let store: Box<dyn durable::Store> = Box::new(open_durable(folder.path(), durability));
     let found = store.read(&peer).await.expect("it is readable");
     assert_eq!(found.rows[0].value, peer_bytes);
-    let keys = store.list("session", None, 1000).await.expect("a list");
+    let keys = store.list("n4", None, 1000).await.expect("a list");
     assert_eq!(keys.len(), lives.len());
     for ((key, steps), number) in keys.into_iter().zip(&lives).zip(1..) {
-        let session = SessionEntity::new(Seid(number));
+        let session = SessionEntity::new(seid(number));
         assert_eq!(session.entity.key(), &*key);
         let found = store.read(&session.entity).await.expect("it is readable");
         assert_eq!(found, rows_after(steps), "session {number}");
@@ -407,7 +418,7 @@ async fn measure(target: Target, lives: &[Vec<Accepted>], under_way: usize) -> [
     let mut sessions: Vec<Vec<Pending>> = Vec::new();
     sessions.resize_with(under_way, Vec::new);
     for (number, steps) in lives.iter().enumerate() {
-        let session = SessionEntity::new(Seid(number as u64 + 1));
+        let session = SessionEntity::new(seid(number as u64 + 1));
         sessions[number % under_way].push((session, steps.clone().into_iter()));
     }
     let mut took = [Duration::ZERO; 3];
