@@ -45,7 +45,7 @@ const MODIFICATIONS: u64 = 3;
 /// The number of responses that an entity keeps.
 const RING: u64 = 4;
 
-/// What the node stores for an accepted request.
+/// A request that the node accepted, as the changes that it stores.
 #[derive(Clone)]
 struct Accepted {
     change: StoreChange,
