@@ -40,7 +40,7 @@ use crate::client::{SessionRules, body_of};
 use crate::config::{Durability, NodeConfig, StoreConfig};
 
 /// The number of modifications of each session.
-const MODIFICATIONS: u64 = 3;
+const MODIFICATIONS: usize = 3;
 
 /// The number of responses that an entity keeps.
 const RING: u64 = 4;
@@ -86,7 +86,8 @@ fn seid(number: u64) -> Seid {
 /// Returns what the node stores for its establishment, its modifications and its deletion.
 fn life(number: u64) -> Vec<Accepted> {
     let seid = seid(number);
-    let sequence = |step: u64| (number * (MODIFICATIONS + 2) + step) % (1 << 24);
+    let modifications = MODIFICATIONS as u64;
+    let sequence = |step: u64| (number * (modifications + 2) + step) % (1 << 24);
     let small = u32::try_from(number).expect("small");
     let ue = Ipv4Addr::from((10 << 24) | small);
     let gateway = Ipv4Addr::new(127, 0, 0, 7);
@@ -118,7 +119,7 @@ fn life(number: u64) -> Vec<Accepted> {
     ]
     .concat();
     let mut steps = vec![Accepted::new(&frame, seid, &f_seid, put(&last))];
-    for step in 1..=MODIFICATIONS {
+    for step in 1..=modifications {
         let tunnel = OuterHeaderCreation::from((small + u32::from(step % 2 == 0), ADDRESS));
         let access = UpdateForwardingParameters::new()
             .destination_interface(DestinationInterface::ACCESS)
@@ -133,7 +134,7 @@ fn life(number: u64) -> Vec<Accepted> {
         steps.push(Accepted::new(&frame, seid, &[], put(&last)));
     }
     let kind = MessageType::SESSION_DELETION_REQUEST;
-    let bytes = request(kind, seid, sequence(MODIFICATIONS + 1), &[]);
+    let bytes = request(kind, seid, sequence(modifications + 1), &[]);
     let frame = Frame::decode(&bytes).expect("a message");
     steps.push(Accepted::new(&frame, seid, &[], StoreChange::Remove(seid)));
     steps
@@ -406,11 +407,7 @@ async fn store_next(
 }
 
 /// The requests that are measured on their own: establishments, modifications and deletions.
-const PHASES: [(&str, usize); 3] = [
-    ("establish", 1),
-    ("modify", MODIFICATIONS as usize),
-    ("delete", 1),
-];
+const PHASES: [(&str, usize); 3] = [("establish", 1), ("modify", MODIFICATIONS), ("delete", 1)];
 
 /// Stores the lives of sessions, and returns the time of each phase.
 async fn measure(target: Target, lives: &[Vec<Accepted>], under_way: usize) -> [Duration; 3] {
