@@ -1,3 +1,5 @@
+mod seam;
+
 use std::fs;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
