@@ -286,6 +286,38 @@ async fn process_killed_before_a_memtable_is_written_loses_nothing() {
 }
 
 #[tokio::test]
+async fn damaged_byte_in_one_of_several_journals_is_refused_with_the_remedy() {
+    let folder = store_without_tables(30).await;
+    let killed = folder.path().join("killed");
+    let journal = |number| killed.join(format!("db/{number}.jnl"));
+    for number in [0, 2, PARTS - 1] {
+        let intact = std::fs::read(journal(number)).expect("a journal");
+        // In a batch with others behind it, and in the last one.
+        for at in [intact.len() / 2, intact.len() - 1, intact.len() - 40] {
+            let mut damaged = intact.clone();
+            damaged[at] ^= 1;
+            std::fs::write(journal(number), &damaged).expect("it is written");
+            let refused = open(&killed).expect_err("acknowledged writes are damaged");
+            assert!(
+                matches!(refused, OpenError::Damaged { .. } | OpenError::Lost { .. }),
+                "{refused:?}"
+            );
+            let text = refused.to_string();
+            assert!(text.contains("strowger store repair"), "{text}");
+            if let OpenError::Damaged { detail, .. } = refused {
+                assert!(
+                    detail.contains(&format!("journal {number}.jnl")),
+                    "{detail}"
+                );
+            }
+            std::fs::write(journal(number), &intact).expect("it is written");
+        }
+    }
+    let store = open(&killed).expect("it is intact again");
+    assert_rows(&store, "large", 30).await;
+}
+
+#[tokio::test]
 async fn writes_are_acknowledged_within_the_deadline_while_a_journal_is_replaced() {
     const LENGTH: usize = 4 << 20;
     let folder = tempfile::tempdir().expect("a folder");
