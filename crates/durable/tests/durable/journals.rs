@@ -13,13 +13,13 @@ use tokio::task::JoinSet;
 
 const FOLDER: &str = "STROWGER_DURABLE_JOURNALS_FOLDER";
 /// Bytes in memory until a table is written.
-const BUFFER: u64 = 512 << 10;
+const BUFFER: u64 = 1 << 20;
 /// Rows of an append that fills memtables, and their length in bytes.
 const ROWS: u64 = 16;
 const ROW_LENGTH: usize = 4 << 10;
 const APPEND_BYTES: u64 = ROWS * ROW_LENGTH as u64;
 /// Maximum time for one write, and for closing a store.
-const DEADLINE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_secs(20);
 
 fn open(path: &Path) -> Result<FjallStore, OpenError> {
     let options = FjallOptions {
@@ -200,13 +200,13 @@ async fn tables_are_written_while_thousands_of_commits_arrive() {
     let mut appender = Appender::new(&store, "large").await;
     for round in 0..2 {
         // A memtable whose table takes a while, and rows behind it that need a table too.
-        for _ in 0..64 {
+        for _ in 0..160 {
             appender.append_rows().await;
         }
         // More commits than the database queues for its worker, then long ones, one of which is
         // under way when the table is written.
         append_removals(&store, round, 1200, 0).await;
-        append_removals(&store, round, 160, 60).await;
+        append_removals(&store, round, 400, 60).await;
     }
     close(store);
 }

@@ -111,7 +111,7 @@ impl Rows {
     ///
     /// A limit of the database would not do. Each commit above it sends a message to the worker of
     /// the database, which also sends to itself and then waits for room among 1000 messages: for
-    /// ever, if so many commits arrive while it writes a table. Then the rows stay in memory, which
+    /// ever, if 1000 commits arrive while it writes a table. Then the rows stay in memory, which
     /// grows without an error.
     pub(super) fn commit(&self, batch: OwnedWriteBatch) -> Result<(), DatabaseError> {
         catch_database_panic(|| {
