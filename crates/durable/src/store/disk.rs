@@ -64,8 +64,8 @@ pub struct FjallOptions {
     pub queue: usize,
     /// Maximum number of operations in a group.
     pub group: usize,
-    /// Bytes of rows that are kept in memory until they are written to a table. A store keeps the
-    /// number with which it was created.
+    /// Bytes of rows that are kept in memory until they are written to a table. While the last
+    /// tables are being written, up to five times as much is in memory; further writes wait.
     pub buffer: u64,
     /// `true` to open a store that has lost acknowledged writes, without them.
     pub accept_loss: bool,

@@ -7,6 +7,7 @@ mod event_simulation;
 mod event_sourced;
 mod event_versions;
 mod full_disk;
+mod journals;
 mod kill;
 mod ledger;
 mod outbox;

@@ -31,7 +31,7 @@ pub(super) struct JournalScan {
     /// The length up to the last byte that is not zero. Journals are preallocated.
     pub(super) written: u64,
     /// `true` if a batch that was written completely is behind those at the beginning, so that the
-    /// bytes between them are damaged.
+    /// bytes between them are damaged; or if anything is, in a journal that another one follows.
     pub(super) is_damaged: bool,
     /// The number of the last group among the whole batches.
     pub(super) group: Option<u64>,
@@ -70,6 +70,13 @@ pub(super) fn scan_journals(database: &Path) -> io::Result<Vec<JournalScan>> {
             // A store that is open elsewhere removes journals that it has written to its tables.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             scan => scans.push(scan?),
+        }
+    }
+    // The database syncs a journal before it begins the next one. So an incomplete batch in it was
+    // not interrupted: its end is damaged, and the mark cannot tell, because later groups follow.
+    if let Some((_, sealed)) = scans.split_last_mut() {
+        for scan in sealed {
+            scan.is_damaged = scan.written > scan.valid;
         }
     }
     Ok(scans)

@@ -18,7 +18,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fjall::{Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode, Readable};
+use fjall::{
+    AbstractTree as _, Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode,
+    Readable,
+};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::{DatabaseError, Durability, catch_database_panic};
@@ -33,6 +36,8 @@ use crate::store::{
 pub(super) struct Rows {
     database: Database,
     table: Keyspace,
+    /// Bytes of rows in memory above which a table is written.
+    buffer: u64,
 }
 
 /// The reason why an entity could not be read.
@@ -51,14 +56,19 @@ impl From<DatabaseError> for ReadError {
 }
 
 impl Rows {
-    /// Opens the database in a folder, or creates an empty one. A new one writes a table when it
+    /// Opens the database in a folder, or creates an empty one. It begins to write a table when it
     /// has `buffer` bytes of rows in memory.
     pub(super) fn open(path: &Path, buffer: u64) -> Result<Self, DatabaseError> {
         catch_database_panic(|| {
             let database = Database::builder(path).worker_threads(1).open()?;
-            let options = || KeyspaceCreateOptions::default().max_memtable_size(buffer);
+            // `commit` has the limit.
+            let options = || KeyspaceCreateOptions::default().max_memtable_size(u64::MAX);
             let table = database.keyspace("rows", options)?;
-            Ok(Self { database, table })
+            Ok(Self {
+                database,
+                table,
+                buffer,
+            })
         })
     }
 
@@ -67,7 +77,11 @@ impl Rows {
         catch_database_panic(|| {
             let database = Database::builder(path).worker_threads_unchecked(0).open()?;
             let table = database.keyspace("rows", KeyspaceCreateOptions::default)?;
-            Ok(Self { database, table })
+            Ok(Self {
+                database,
+                table,
+                buffer: u64::MAX,
+            })
         })
     }
 
@@ -90,6 +104,23 @@ impl Rows {
     pub(super) fn begin(&self) -> Group<'_> {
         let batch = self.database.batch().durability(Some(PersistMode::Buffer));
         Group { rows: self, batch }
+    }
+
+    /// Commits a batch, and begins to write a table if more rows are in memory than the buffer has
+    /// room for.
+    ///
+    /// A limit of the database would not do. Each commit above it sends a message to the worker of
+    /// the database, which also sends to itself and then waits for room among 1000 messages: for
+    /// ever, if 1000 commits arrive while it writes a table. Then the rows stay in memory, which
+    /// grows without an error.
+    pub(super) fn commit(&self, batch: OwnedWriteBatch) -> Result<(), DatabaseError> {
+        catch_database_panic(|| {
+            batch.commit()?;
+            match self.table.tree.active_memtable().size() > self.buffer {
+                true => self.table.rotate_memtable().map(drop),
+                false => Ok(()),
+            }
+        })
     }
 
     /// Syncs all groups to the disk.
@@ -317,7 +348,7 @@ impl Group<'_> {
     pub(super) fn commit(mut self, number: u64, durability: Durability) -> Result<(), GroupError> {
         let number = number.to_be_bytes();
         self.batch.insert(&self.rows.table, GROUP_KEY, number);
-        catch_database_panic(|| self.batch.commit()).map_err(GroupError::Write)?;
+        self.rows.commit(self.batch).map_err(GroupError::Write)?;
         match durability {
             Durability::Process => Ok(()),
             Durability::Disk => self.rows.sync().map_err(GroupError::Sync),

@@ -221,7 +221,7 @@ impl Staging<'_> {
         self.size = 0;
         self.pending.clear();
         let batch = std::mem::replace(&mut self.batch, self.rows.database().batch());
-        catch_database_panic(|| batch.commit())
+        self.rows.commit(batch)
     }
 
     fn entity(&mut self, line: EntityLine) -> Result<(), Refusal> {
@@ -509,7 +509,7 @@ impl<'a> Target<'a> {
         } = std::mem::replace(merged, next);
         self.group += 1;
         batch.insert(self.rows.table(), GROUP_KEY, self.group.to_be_bytes());
-        catch_database_panic(|| batch.commit()).map_err(write_error(self.path))?;
+        self.rows.commit(batch).map_err(write_error(self.path))?;
         self.mark
             .write(self.group)
             .map_err(ToolError::io(self.path))?;

@@ -129,7 +129,7 @@ impl<'a> Additions<'a> {
     fn flush(&mut self) -> Result<(), DatabaseError> {
         self.size = 0;
         let batch = std::mem::replace(&mut self.batch, self.rows.database().batch());
-        catch_database_panic(|| batch.commit())
+        self.rows.commit(batch)
     }
 }
 

@@ -1,0 +1,347 @@
+//! Stores with several journals: after a kill, with damage, and while a journal is replaced.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use strowger_durable::store::{
+    Batch, EntityId, Fence, FjallOptions, FjallStore, OpenError, Sequence, Store, Table,
+};
+use tokio::task::JoinSet;
+
+const FOLDER: &str = "STROWGER_DURABLE_JOURNALS_FOLDER";
+/// Bytes in memory until a table is written.
+const BUFFER: u64 = 1 << 20;
+/// Rows of an append that fills memtables, and their length in bytes.
+const ROWS: u64 = 16;
+const ROW_LENGTH: usize = 4 << 10;
+const APPEND_BYTES: u64 = ROWS * ROW_LENGTH as u64;
+/// Maximum time for one write, and for closing a store.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+fn open(path: &Path) -> Result<FjallStore, OpenError> {
+    let options = FjallOptions {
+        buffer: BUFFER,
+        // Each write is a commit of its own.
+        group: 1,
+        write_deadline: DEADLINE,
+        ..FjallOptions::default()
+    };
+    FjallStore::open(path, options)
+}
+
+/// Closes a store, which must not take longer than the deadline.
+fn close(store: FjallStore) {
+    let (closed, is_closed) = mpsc::channel();
+    std::thread::spawn(move || {
+        drop(store);
+        let _ = closed.send(());
+    });
+    let ended = is_closed.recv_timeout(DEADLINE);
+    ended.expect("memtables are written when the store is closed");
+}
+
+/// An entity under a lease.
+struct Appender<'a> {
+    store: &'a FjallStore,
+    entity: EntityId,
+    fence: Fence,
+    sequence: Sequence,
+}
+
+impl<'a> Appender<'a> {
+    async fn new(store: &'a FjallStore, key: &str) -> Self {
+        let entity = EntityId::new("test", key).expect("a short name");
+        let fence = store.lease(&entity).await.expect("a lease");
+        let sequence = store.read(&entity).await.expect("it is readable").sequence;
+        Self {
+            store,
+            entity,
+            fence,
+            sequence,
+        }
+    }
+
+    async fn append(&mut self, batch: Batch) {
+        let (expected, fence) = (self.sequence, self.fence);
+        let appended = self.store.append(&self.entity, expected, fence, batch);
+        self.sequence = appended.await.expect("it is written");
+    }
+
+    /// Appends some rows, which differ from those of any other append.
+    async fn append_rows(&mut self) {
+        let mut batch = Batch::new();
+        for number in 0..ROWS {
+            let key = (self.sequence.0 * ROWS + number).to_be_bytes();
+            batch.put(Table::State, key, key.repeat(ROW_LENGTH / key.len()));
+        }
+        self.append(batch).await;
+    }
+}
+
+/// Asserts that an entity has the rows of at least so many appends.
+async fn assert_rows(store: &FjallStore, key: &str, appends: u64) {
+    let entity = EntityId::new("test", key).expect("a short name");
+    let found = store.read(&entity).await.expect("it is readable");
+    let Sequence(sequence) = found.sequence;
+    assert!(sequence >= appends, "{sequence} of {appends} appends");
+    assert_eq!(found.rows.len() as u64, sequence * ROWS);
+    for (number, row) in (0_u64..).zip(&found.rows) {
+        let key = number.to_be_bytes();
+        assert_eq!(row.key, key);
+        assert!(
+            row.value == key.repeat(ROW_LENGTH / key.len()),
+            "row {number}"
+        );
+    }
+}
+
+/// The number of journals that [`split_journal`] makes.
+const PARTS: usize = 6;
+
+/// Returns the folder of a store that was killed with many memtables in memory: it has journals
+/// with the rows of so many appends, and no tables.
+async fn store_without_tables(appends: u64) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (written, killed) = (folder.path().join("written"), folder.path().join("killed"));
+    drop(open(&written).expect("it opens"));
+    copy(&written, &killed);
+    let store = open(&written).expect("it opens");
+    let mut appender = Appender::new(&store, "large").await;
+    for _ in 0..appends {
+        appender.append_rows().await;
+    }
+    // As a kill leaves them: all commits are in the journal, which has not been replaced yet.
+    for name in ["mark", "db/0.jnl"] {
+        std::fs::copy(written.join(name), killed.join(name)).expect("it is there");
+    }
+    close(store);
+    split_journal(&killed.join("db"));
+    folder
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir(to).expect("a folder");
+    for entry in std::fs::read_dir(from).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let target = to.join(path.file_name().expect("a name"));
+        if path.is_dir() {
+            copy(&path, &target);
+        } else {
+            std::fs::copy(&path, &target).expect("it is readable");
+        }
+    }
+}
+
+/// Distributes the batches of a journal over several. The database fills a journal with 64 MB
+/// before it begins the next one, and seals the memtable with it.
+fn split_journal(database: &Path) {
+    let bytes = std::fs::read(database.join("0.jnl")).expect("a journal");
+    let mut ends = Vec::new();
+    for (at, part) in bytes.windows(4).enumerate() {
+        if part == b"FJL\x03" {
+            ends.push(at + 4);
+        }
+    }
+    let mut start = 0;
+    for part in 0..PARTS {
+        let end = ends[(part + 1) * ends.len() / PARTS - 1];
+        let path = database.join(format!("{part}.jnl"));
+        std::fs::write(path, &bytes[start..end]).expect("it is written");
+        start = end;
+    }
+}
+
+#[tokio::test]
+async fn store_killed_with_many_memtables_in_memory_has_all_writes_and_takes_more() {
+    const APPENDS: u64 = 36;
+    let folder = store_without_tables(APPENDS).await;
+    let killed = folder.path().join("killed");
+    let store = open(&killed).expect("it opens");
+    assert_rows(&store, "large", APPENDS).await;
+    let mut appender = Appender::new(&store, "large").await;
+    for _ in 0..APPENDS {
+        appender.append_rows().await;
+    }
+    close(store);
+    let store = open(&killed).expect("it opens");
+    assert_rows(&store, "large", 2 * APPENDS).await;
+}
+
+/// Appends so many batches, each of which removes so many rows that do not exist. Tasks do so for
+/// an entity each, so that one waits while another is served.
+async fn append_removals(store: &FjallStore, round: u64, appends: u64, removals: u64) {
+    const TASKS: u64 = 4;
+    let mut tasks = JoinSet::new();
+    for task in 0..TASKS {
+        let store = store.clone();
+        tasks.spawn(async move {
+            let key = format!("{round}-{removals}-{task}");
+            let mut appender = Appender::new(&store, &key).await;
+            for _ in 0..appends / TASKS {
+                let mut batch = Batch::new();
+                for row in 0..removals {
+                    batch.remove(Table::State, row.to_be_bytes());
+                }
+                appender.append(batch).await;
+            }
+        });
+    }
+    let written = tokio::time::timeout(DEADLINE, tasks.join_all());
+    written.await.expect("writes end");
+}
+
+#[tokio::test]
+async fn tables_are_written_while_thousands_of_commits_arrive() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = open(folder.path()).expect("it opens");
+    let mut appender = Appender::new(&store, "large").await;
+    for round in 0..2 {
+        // A memtable whose table takes a while, and rows behind it that need a table too.
+        for _ in 0..160 {
+            appender.append_rows().await;
+        }
+        // More commits than the database queues for its worker, then long ones, one of which is
+        // under way when the table is written.
+        append_removals(&store, round, 1200, 0).await;
+        append_removals(&store, round, 400, 60).await;
+    }
+    close(store);
+}
+
+/// Appends rows until it is killed.
+#[expect(clippy::print_stdout, reason = "the parent reads it")]
+async fn append_until_killed(folder: &Path) {
+    let store = open(folder).expect("it opens");
+    let mut appender = Appender::new(&store, "large").await;
+    loop {
+        appender.append_rows().await;
+        println!("appended {}", appender.sequence.0);
+    }
+}
+
+/// The program of the child; in the parent, it does nothing.
+#[tokio::test]
+async fn appending_child() {
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        append_until_killed(Path::new(&folder)).await;
+    }
+}
+
+/// Starts a child, kills it while a memtable is not written to a table yet, and returns the last
+/// append that it acknowledged.
+fn run_child(folder: &Path) -> u64 {
+    const MAX_APPENDS: u64 = 1000;
+    let mut child = Command::new(std::env::current_exe().expect("this program"))
+        .args(["--exact", "journals::appending_child", "--nocapture"])
+        .env(FOLDER, folder)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let output = BufReader::new(child.stdout.take().expect("a pipe"));
+    let (mut last, mut is_killed) = (0, false);
+    // After the kill, the pipe still has what was acknowledged before it.
+    for line in output.lines().map(|line| line.expect("text")) {
+        let Some((_, sequence)) = line.split_once("appended ") else {
+            continue;
+        };
+        last = sequence.parse().expect("a number");
+        // More than one memtable holds, and some tables have been written.
+        let (appended, tables) = (last * APPEND_BYTES, table_bytes(folder));
+        let is_behind = tables > 0 && appended > tables + BUFFER + 2 * APPEND_BYTES;
+        if !is_killed && (is_behind || last == MAX_APPENDS) {
+            assert!(is_behind, "memtables are always written in time");
+            child.kill().expect("it runs");
+            is_killed = true;
+        }
+    }
+    child.wait().expect("it has ended");
+    assert!(is_killed, "the child ended by itself");
+    last
+}
+
+/// Returns the bytes of the tables of a store that may be open.
+fn table_bytes(path: &Path) -> u64 {
+    let tables = std::fs::read_dir(path.join("db/keyspaces/1/tables")).expect("a folder");
+    // A compaction may remove a table meanwhile.
+    let lengths = tables.filter_map(|table| Some(table.ok()?.metadata().ok()?.len()));
+    lengths.sum()
+}
+
+#[tokio::test]
+async fn process_killed_before_a_memtable_is_written_loses_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let acknowledged = run_child(folder.path());
+    let store = open(folder.path()).expect("it opens");
+    assert_rows(&store, "large", acknowledged).await;
+    let mut appender = Appender::new(&store, "large").await;
+    for _ in 0..20 {
+        appender.append_rows().await;
+    }
+    close(store);
+    let store = open(folder.path()).expect("it opens");
+    assert_rows(&store, "large", acknowledged + 20).await;
+}
+
+#[tokio::test]
+async fn damaged_byte_in_one_of_several_journals_is_refused_with_the_remedy() {
+    let folder = store_without_tables(30).await;
+    let killed = folder.path().join("killed");
+    let journal = |number| killed.join(format!("db/{number}.jnl"));
+    for number in [0, 2, PARTS - 1] {
+        let intact = std::fs::read(journal(number)).expect("a journal");
+        // In a batch with others behind it, and in the last one.
+        for at in [intact.len() / 2, intact.len() - 1, intact.len() - 40] {
+            let mut damaged = intact.clone();
+            damaged[at] ^= 1;
+            std::fs::write(journal(number), &damaged).expect("it is written");
+            let refused = open(&killed).expect_err("acknowledged writes are damaged");
+            assert!(
+                matches!(refused, OpenError::Damaged { .. } | OpenError::Lost { .. }),
+                "{refused:?}"
+            );
+            let text = refused.to_string();
+            assert!(text.contains("strowger store repair"), "{text}");
+            if let OpenError::Damaged { detail, .. } = refused {
+                assert!(
+                    detail.contains(&format!("journal {number}.jnl")),
+                    "{detail}"
+                );
+            }
+            std::fs::write(journal(number), &intact).expect("it is written");
+        }
+    }
+    let store = open(&killed).expect("it is intact again");
+    assert_rows(&store, "large", 30).await;
+}
+
+#[tokio::test]
+async fn writes_are_acknowledged_within_the_deadline_while_a_journal_is_replaced() {
+    const LENGTH: usize = 4 << 20;
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = FjallOptions {
+        buffer: 16 << 20,
+        write_deadline: Duration::from_secs(10),
+        ..FjallOptions::default()
+    };
+    let open = || FjallStore::open(folder.path(), options).expect("it opens");
+    let value = |sequence: Sequence| vec![sequence.0.to_le_bytes()[0]; LENGTH];
+    let store = open();
+    let mut appender = Appender::new(&store, "a").await;
+    let second = folder.path().join("db/1.jnl");
+    // A write that takes longer than the deadline is an error.
+    while !second.exists() {
+        let mut batch = Batch::new();
+        batch.put(Table::State, [], value(appender.sequence));
+        appender.append(batch).await;
+        assert!(appender.sequence.0 < 100, "the journal is never replaced");
+    }
+    appender.append(Batch::new()).await;
+    let (entity, last) = (appender.entity, appender.sequence);
+    close(store);
+    let found = open().read(&entity).await.expect("it is readable");
+    assert_eq!(found.sequence, last);
+    assert!(found.rows[0].value == value(Sequence(last.0 - 2)));
+}
