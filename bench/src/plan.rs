@@ -25,6 +25,8 @@ pub struct Case {
     subject: &'static str,
     unit: &'static str,
     run: Run,
+    /// `true` if another process does the work, of whose resources this process knows nothing.
+    is_remote: bool,
     notes: Vec<(&'static str, Value)>,
 }
 
@@ -58,6 +60,7 @@ impl Case {
             subject,
             unit: "ns",
             run: Run::Timed(Box::new(run)),
+            is_remote: false,
             notes: Vec::new(),
         }
     }
@@ -75,6 +78,7 @@ impl Case {
             subject,
             unit,
             run: Run::Counted(Box::new(count)),
+            is_remote: false,
             notes: Vec::new(),
         }
     }
@@ -91,8 +95,17 @@ impl Case {
             subject,
             unit,
             run: Run::Lacking(reason),
+            is_remote: false,
             notes: Vec::new(),
         }
+    }
+
+    /// Declares that another process does the work: the row has no sleeps and no processors, which
+    /// would be those of this process.
+    #[must_use]
+    pub fn in_another_process(mut self) -> Self {
+        self.is_remote = true;
+        self
     }
 
     /// Adds a note to the row, under its own key.
@@ -327,7 +340,9 @@ impl SizedCase {
         let iterations = self.samples.iter().map(|(_, done, _)| done).sum();
         let mut notes = self.case.notes;
         notes.extend(plan.notes.iter().cloned());
-        if let (Run::Timed(_), Estimate::Median) = (&self.case.run, plan.estimate) {
+        if let (Run::Timed(_), Estimate::Median, false) =
+            (&self.case.run, plan.estimate, self.case.is_remote)
+        {
             notes.extend(self.usage.notes(iterations));
         }
         Row {

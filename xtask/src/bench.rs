@@ -1,6 +1,7 @@
 //! `cargo xtask bench PART`: measures our code beside its peers, and writes the pages with the
 //! results.
 
+mod pekko;
 mod spread;
 
 use std::fs::File;
@@ -79,7 +80,7 @@ const PARTS: [Part; 11] = [
     Part {
         package: Some("strowger-bench-durable"),
         ..part(
-            "durable",
+            DURABLE,
             "durable",
             &[RUNTIME, "crates/durable/src", "bench/durable"],
         )
@@ -103,6 +104,9 @@ const TOOLS_BENCH: Option<&str> = Some("strowger-bench-tools");
 /// The program of the part that is measured by the TypeScript package, together with a program of
 /// the bench workspace.
 const TYPESCRIPT: &str = "typescript";
+
+/// The part that has a peer on the virtual machine of Java.
+const DURABLE: &str = "durable";
 
 /// The part that is measured under callgrind.
 const OBSERVE: &str = "observe";
@@ -221,6 +225,9 @@ fn build_programs(project: &Project, part: &Part) -> Result<Vec<Command>, String
     let mut measure = bench_cargo(project);
     measure.args(["run", "--quiet"]).args(&binary);
     measure.args(["--", "--part", part.name]);
+    if part.name == DURABLE {
+        measure.envs(pekko::build(project));
+    }
     Ok(vec![measure])
 }
 
@@ -350,6 +357,11 @@ fn environment(project: &Project, part: &str) -> Value {
         });
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let lock = std::fs::read_to_string(project.root().join("bench/Cargo.lock"));
+    let versions = match part {
+        "messages" => typescript::versions(project),
+        DURABLE => pekko::add_versions(project, versions(&lock.unwrap_or_default())),
+        _ => versions(&lock.unwrap_or_default()),
+    };
     let measured = paths(part).iter();
     let measured: Map<String, Value> = measured
         .map(|path| ((*path).to_owned(), json!(tree_id(project, "HEAD", path))))
@@ -368,11 +380,7 @@ fn environment(project: &Project, part: &str) -> Value {
         "load": std::fs::read_to_string("/proc/loadavg").ok().map(|text| {
             text.split(' ').next().unwrap_or_default().to_owned()
         }),
-        "versions": if part == "messages" {
-            typescript::versions(project)
-        } else {
-            versions(&lock.unwrap_or_default())
-        },
+        "versions": versions,
     })
 }
 

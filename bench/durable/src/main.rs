@@ -6,6 +6,7 @@
 mod database;
 mod latency;
 mod memory;
+mod peer;
 mod register;
 mod save;
 mod start;

@@ -13,13 +13,14 @@ use strowger_durable::store::Durability;
 use tokio::runtime::Runtime;
 
 use crate::database::{Database, Fjall, LogFile, Sqlite, WriterThread};
+use crate::peer::{self, PeerProgram, PeerSaver};
 use crate::register::Registers;
 use crate::{Databases, key, value};
 
 /// Number of entities of the rows with many.
-const MANY: u64 = 10_000;
+pub(crate) const MANY: u64 = 10_000;
 /// Number of callers of the rows with many entities. Each saves to its own part of the entities.
-const CALLERS: u64 = 1000;
+pub(crate) const CALLERS: u64 = 1000;
 
 /// Measures one entity with one caller, and many with many callers in both modes.
 pub(crate) fn measure(plan: &Plan, databases: &Databases) {
@@ -39,6 +40,11 @@ pub(crate) fn measure(plan: &Plan, databases: &Databases) {
         row.add::<Registers>("strowger");
         row.add::<Threaded<Fjall>>("fjall thread");
         row.add::<Threaded<Sqlite>>("sqlite thread");
+        if durability == Durability::Disk {
+            peer::PROGRAMS
+                .iter()
+                .for_each(|program| row.add_peer(program));
+        }
         row.run(plan);
     }
 }
@@ -175,6 +181,27 @@ impl<'a> SaveRow<'a> {
         self.cases.push(case);
         self.checks
             .push(Box::new(move || saver.borrow_mut().check()));
+    }
+
+    /// Adds a peer that runs in a process of its own.
+    fn add_peer(&mut self, program: &'static PeerProgram) {
+        let path = self.databases.path(self.id, program.subject);
+        let command = match program.command(&path) {
+            Ok(command) => command,
+            Err(reason) => {
+                let case = Case::lacking(self.id, program.subject, "ns", reason);
+                self.cases.push(case);
+                return;
+            }
+        };
+        let peer = Rc::new(RefCell::new(PeerSaver::new(command)));
+        let measured = Rc::clone(&peer);
+        let case = Case::new(self.id, program.subject, move |operations| {
+            measured.borrow_mut().sample(operations)
+        });
+        self.cases.push(case.in_another_process());
+        self.checks
+            .push(Box::new(move || peer.borrow_mut().check()));
     }
 
     fn run(self, plan: &Plan) {
