@@ -4,6 +4,7 @@ use std::fs;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use strowger_pfcp::association::{NodeName, Recovery};
 use strowger_pfcp::ie::{
@@ -186,6 +187,34 @@ fn expected() -> Listed {
 /// Removes the responses, whose times are not known beforehand.
 fn without_times((sessions, owners, _): Listed) -> Listed {
     (sessions, owners, Vec::new())
+}
+
+/// Returns `true` if the database has written a table within a time.
+fn has_table_within(path: &Path, limit: Duration) -> bool {
+    let tables = path.join("db/keyspaces/1/tables");
+    let end = Instant::now() + limit;
+    while Instant::now() < end {
+        if fs::read_dir(&tables).is_ok_and(|mut files| files.next().is_some()) {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    false
+}
+
+#[test]
+fn records_beyond_the_buffer_are_written_to_a_table() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = begin(folder.path()).expect("it opens").store;
+    let pfds = Arc::new(StoredPfds {
+        application: b"games".to_vec(),
+        contents: vec![7; 60_000],
+    });
+    let writes = StoreConfig::default().buffer / 60_000;
+    for _ in 0..=writes {
+        write(&*store, vec![StoreChange::PutPfds(Arc::clone(&pfds))]);
+    }
+    assert!(has_table_within(folder.path(), Duration::from_secs(30)));
 }
 
 #[test]

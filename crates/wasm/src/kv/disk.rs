@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use fjall::{Database, Keyspace, KeyspaceCreateOptions};
+use fjall::{AbstractTree as _, Database, Keyspace, KeyspaceCreateOptions};
 
 use super::{Backend, BackendError, KvError};
 
@@ -46,7 +46,8 @@ impl DiskBackend {
                 .cache_size(CACHE_SIZE)
                 .max_journaling_size(JOURNAL_SIZE)
                 .open()?;
-            let options = || KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_SIZE);
+            // `begin_table` has the limit.
+            let options = || KeyspaceCreateOptions::default().max_memtable_size(u64::MAX);
             let table = database.keyspace(KEYSPACE, options)?;
             Ok((database, table))
         }));
@@ -62,6 +63,18 @@ impl DiskBackend {
             }),
             Ok(Err(error)) => Err(unusable(error.to_string())),
             Err(_) => Err(unusable("opening the store panicked".to_owned())),
+        }
+    }
+
+    /// Begins to write a table if enough data is in memory.
+    ///
+    /// A limit of the database would not do. Each write above it sends a message to the worker of
+    /// the database, which also sends to itself and then waits for room among 1000 messages: for
+    /// ever, if 1000 writes arrive while it writes a table. Then no table is written any more.
+    fn begin_table(&self) -> fjall::Result<()> {
+        match self.table.tree.active_memtable().size() > MEMTABLE_SIZE {
+            true => self.table.rotate_memtable().map(drop),
+            false => Ok(()),
         }
     }
 
@@ -92,11 +105,13 @@ impl Backend for DiskBackend {
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), BackendError> {
-        self.log_error(self.table.insert(key, value))
+        let written = self.table.insert(key, value);
+        self.log_error(written.and_then(|()| self.begin_table()))
     }
 
     fn remove(&self, key: &[u8]) -> Result<(), BackendError> {
-        self.log_error(self.table.remove(key))
+        let removed = self.table.remove(key);
+        self.log_error(removed.and_then(|()| self.begin_table()))
     }
 
     fn scan(

@@ -1,3 +1,5 @@
+use std::time::{Duration, Instant};
+
 use proptest::prelude::*;
 
 use super::*;
@@ -195,6 +197,22 @@ fn disk_store_keeps_values_and_usage() {
         space.set("y", &[7; 50], &tight, &mut NoCall),
         Err(Refusal::Limit)
     );
+}
+
+#[test]
+fn data_beyond_the_buffer_is_written_to_a_table() {
+    let folder = tempfile::tempdir().expect("there is room for a folder");
+    let backend = DiskBackend::open(folder.path()).expect("it opens");
+    for number in 0..10_u8 {
+        let value = vec![number; 1 << 20];
+        backend.put(&[number], &value).expect("it is written");
+    }
+    let tables = folder.path().join("keyspaces/1/tables");
+    let end = Instant::now() + Duration::from_secs(30);
+    while !std::fs::read_dir(&tables).is_ok_and(|mut files| files.next().is_some()) {
+        assert!(Instant::now() < end, "no table in {tables:?}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 #[test]

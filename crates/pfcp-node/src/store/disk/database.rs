@@ -5,7 +5,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use fjall::config::{BlockSizePolicy, FilterPolicy};
-use fjall::{Database as Fjall, Keyspace, KeyspaceCreateOptions, PersistMode, Slice};
+use fjall::{
+    AbstractTree as _, Database as Fjall, Keyspace, KeyspaceCreateOptions, PersistMode, Slice,
+};
 
 use crate::config::Durability;
 use crate::store::StoreError;
@@ -14,6 +16,8 @@ use crate::store::StoreError;
 pub(super) struct Database {
     fjall: Fjall,
     records: Keyspace,
+    /// Bytes of records in memory above which a table is written.
+    buffer: u64,
 }
 
 /// The reason why a database could not be opened.
@@ -42,12 +46,17 @@ impl Database {
                 .open()?;
             // Records are written one by one and read all at once, so filters are of no use and
             // blocks are large.
+            // `write` has the limit for the memory.
             let options = KeyspaceCreateOptions::default()
-                .max_memtable_size(buffer)
+                .max_memtable_size(u64::MAX)
                 .filter_policy(FilterPolicy::disabled())
                 .data_block_size_policy(BlockSizePolicy::all(32 * 1024));
             let records = fjall.keyspace("records", || options)?;
-            Ok(Self { fjall, records })
+            Ok(Self {
+                fjall,
+                records,
+                buffer,
+            })
         }));
         match opened {
             Ok(Ok(database)) => Ok(database),
@@ -56,7 +65,12 @@ impl Database {
         }
     }
 
-    /// Writes a group as a whole or not at all.
+    /// Writes a group as a whole or not at all, and begins to write a table if more records are in
+    /// memory than the buffer has room for.
+    ///
+    /// A limit of the database would not do. Each write above it sends a message to the worker of
+    /// the database, which also sends to itself and then waits for room among 1000 messages: for
+    /// ever, if 1000 groups arrive while it writes a table. Then no table is written any more.
     pub(super) fn write(&self, group: Vec<KeyValue>, durability: Durability) -> fjall::Result<()> {
         let mode = match durability {
             Durability::Process => PersistMode::Buffer,
@@ -69,7 +83,11 @@ impl Database {
                 None => batch.remove(&self.records, key),
             }
         }
-        batch.commit()
+        batch.commit()?;
+        match self.records.tree.active_memtable().size() > self.buffer {
+            true => self.records.rotate_memtable().map(drop),
+            false => Ok(()),
+        }
     }
 
     /// Syncs all writes to the disk, so that they survive the end of the operating system.

@@ -475,7 +475,7 @@ const MIN_RATIO: f64 = 0.25;
 fn durable_store_keeps_up_with_that_of_the_node() {
     // More sessions give steadier figures, for a build with optimizations.
     let sessions = std::env::var("STROWGER_SEAM_SESSIONS").ok();
-    let sessions = sessions.and_then(|text| text.parse().ok()).unwrap_or(1000);
+    let sessions = sessions.and_then(|text| text.parse().ok()).unwrap_or(300);
     let lives: Vec<Vec<Accepted>> = (1..=sessions).map(life).collect();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
