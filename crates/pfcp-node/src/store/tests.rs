@@ -197,7 +197,7 @@ fn has_table_within(path: &Path, limit: Duration) -> bool {
         if fs::read_dir(&tables).is_ok_and(|mut files| files.next().is_some()) {
             return true;
         }
-        std::thread::sleep(Duration::from_millis(10));
+        std::thread::yield_now();
     }
     false
 }
