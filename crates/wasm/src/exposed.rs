@@ -16,8 +16,10 @@ use strowger::{
     ContentType, Context, Delivery, DeliveryHandle, Fault, FaultCode, MailboxSpec, MessagePattern,
     Overflow, Payload, RemoteEntry, Reply, Request, StartError, Strategy, Supervisor,
 };
+use tokio::time::Instant;
 
 use crate::directory::{Directory, DirectoryEntry};
+use crate::log_limit::{LINES_PER_SECOND, LineLimiter};
 use crate::message::{Call, CallError, Message};
 
 impl Directory {
@@ -99,7 +101,10 @@ fn export_message(forwarder: &ActorRef<ForwarderMsg>, entry: &RemoteEntry) -> Di
 
 /// An actor that forwards the messages of components.
 #[derive(Debug)]
-struct Forwarder;
+struct Forwarder {
+    /// The rate of its log lines, for all components together.
+    lines: Arc<LineLimiter>,
+}
 
 struct ForwardedTell(RemoteEntry, Message);
 
@@ -112,7 +117,7 @@ impl Request for ForwardedAsk {
 enum ForwarderMsg {
     Tell(ForwardedTell),
     Ask(Ask<ForwardedAsk>),
-    /// A message that outside_entry for room was enqueued or refused.
+    /// A message that waited for room was enqueued or refused.
     EnqueueDone,
 }
 
@@ -145,7 +150,8 @@ impl Actor for Forwarder {
     const MAILBOX: MailboxSpec = MailboxSpec::bounded(1024).overflow(Overflow::Fail);
 
     async fn pre_start((): (), _: &mut Context<Self>) -> Result<Self, Infallible> {
-        Ok(Self)
+        let lines = Arc::new(LineLimiter::new(LINES_PER_SECOND));
+        Ok(Self { lines })
     }
 
     fn describe(message: &ForwarderMsg) -> Cow<'static, str> {
@@ -163,15 +169,21 @@ impl Actor for Forwarder {
     ) -> Result<(), Infallible> {
         match message {
             ForwarderMsg::Tell(ForwardedTell(entry, Message(bytes))) => {
-                enqueue(entry.tell(&payload(&bytes)), cx, move |fault| {
-                    tracing::debug!(?entry, %fault, "did not take what a component told");
-                });
+                let told = entry.tell(&payload(&bytes));
+                let lines = Arc::clone(&self.lines);
+                let refused = move |fault| {
+                    if let Some(omitted) = lines.take(Instant::now()) {
+                        tracing::debug!(?entry, %fault, omitted, "message of a component refused");
+                    }
+                };
+                enqueue(told, cx, &self.lines, refused);
             }
             ForwarderMsg::Ask(ask) => {
                 let ForwardedAsk(entry, Call(bytes)) = ask.request;
                 let reply = Arc::new(AskReply(Mutex::new(Some(ask.reply))));
                 let put = entry.call(&payload(&bytes), 0, reply.clone());
-                enqueue(put, cx, move |fault| reply.answer(0, Err(fault)));
+                let refused = move |fault| reply.answer(0, Err(fault));
+                enqueue(put, cx, &self.lines, refused);
             }
             ForwarderMsg::EnqueueDone => {}
         }
@@ -183,6 +195,7 @@ impl Actor for Forwarder {
 fn enqueue(
     put: Delivery,
     cx: &mut Context<Forwarder>,
+    lines: &LineLimiter,
     refused: impl FnOnce(Fault) + Send + 'static,
 ) {
     let done = |done: Result<DeliveryHandle, Fault>| {
@@ -195,8 +208,13 @@ fn enqueue(
         Delivery::Queued(waiting) => {
             let waiting = async move { done(waiting.await) };
             // If too many messages wait already, this one is dropped, and the drop is the answer.
-            if cx.pipe(waiting, |()| EnqueueDone).is_err() {
-                tracing::debug!("too many messages of components wait for space in mailboxes");
+            if cx.pipe(waiting, |()| EnqueueDone).is_err()
+                && let Some(omitted) = lines.take(Instant::now())
+            {
+                tracing::debug!(
+                    omitted,
+                    "too many messages of components wait for mailboxes"
+                );
             }
         }
     }
