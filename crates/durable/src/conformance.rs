@@ -30,6 +30,7 @@ pub trait StoreUnderTest {
 pub async fn check<S: StoreUnderTest>(mut make: impl FnMut() -> S) {
     rows_are_those_of_the_last_batches(make()).await;
     events_are_read_from_a_number(make()).await;
+    batches_of_any_kind_count(make()).await;
     wrong_sequence_changes_nothing(make()).await;
     stale_fence_changes_nothing(make()).await;
     entities_do_not_affect_each_other(make()).await;
@@ -171,6 +172,48 @@ async fn events_are_read_from_a_number(mut test: impl StoreUnderTest) {
     let all = read(&test, &entity).await.rows;
     assert_eq!(all.len(), others.len() + numbers.len());
     assert_eq!(all[2..9], numbers.map(event));
+}
+
+/// Batches that write the state, remove it or do not touch it are counted, and the count survives a
+/// restart after each of them.
+async fn batches_of_any_kind_count(mut test: impl StoreUnderTest) {
+    let entity = entity("count");
+    let mut removed = Batch::new();
+    removed.remove(Table::State, []);
+    let mut removed_after_all = state(b"four");
+    removed_after_all.remove(Table::State, []);
+    let mut answer = Batch::new();
+    answer.put(Table::Answers, *b"a", *b"1");
+    let mut beside_the_state = Batch::new();
+    beside_the_state.put(Table::State, *b"part", *b"1");
+    let mut wake = state(b"nine");
+    wake.set_wake(Some(Duration::from_secs(9)));
+    let batches = [
+        state(b"one"),
+        state(b"two"),
+        removed,
+        removed_after_all,
+        answer,
+        state(b"six"),
+        state(b"seven"),
+        beside_the_state,
+        wake,
+        state(b"ten"),
+        Batch::new(),
+    ];
+    for (batch, number) in batches.into_iter().zip(1..) {
+        let fence = lease(&test, &entity).await;
+        let appended = append(&test, &entity, number - 1, fence, batch).await;
+        assert_eq!(appended, Ok(Sequence(number)));
+        assert_eq!(read(&test, &entity).await.sequence, Sequence(number));
+        let listed = test.store().list("test", None, 10).await.expect("a list");
+        assert_eq!(listed.len(), 1, "after batch {number}");
+        test.reopen().await;
+        let found = read(&test, &entity).await.sequence;
+        assert_eq!(found, Sequence(number), "after a restart");
+    }
+    let wakes = test.store().wakes("test", None, 10).await.expect("a list");
+    assert_eq!(wakes[0].at, Duration::from_secs(9));
 }
 
 async fn wrong_sequence_changes_nothing(test: impl StoreUnderTest) {

@@ -339,6 +339,13 @@ impl Batch {
         self.changes.is_empty() && self.wake.is_none()
     }
 
+    /// Returns `true` if the batch leaves a new state behind.
+    fn puts_state(&self) -> bool {
+        let is_state = |change: &&RowChange| change.table == Table::State && change.key.is_empty();
+        let last = self.changes.iter().rfind(is_state);
+        last.is_some_and(|change| change.value.is_some())
+    }
+
     /// Refuses rows that are longer than any store accepts.
     fn check_limits(&self, entity: &EntityId) -> Result<(), StoreError> {
         let too_large = |what, size, limit| StoreError::TooLarge {

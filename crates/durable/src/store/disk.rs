@@ -62,7 +62,7 @@ pub struct FjallOptions {
     pub durability: Durability,
     /// Maximum number of operations that wait; further callers wait for room.
     pub queue: usize,
-    /// Maximum number of operations in a group.
+    /// Maximum number of batches in a group, and of other operations.
     pub group: usize,
     /// Bytes of rows that are kept in memory until they are written to a table. While the last
     /// tables are being written, up to five times as much is in memory; further writes wait.
@@ -114,7 +114,8 @@ pub enum OpenError {
     },
     /// The store was written in a format that this version does not know.
     #[error(
-        "{}: store has format {found}, this version reads {known}; use the version that wrote it",
+        "{}: store has format {found}, this version reads those up to {known}; use the version \
+         that wrote it",
         path.display()
     )]
     UnknownFormat {
@@ -122,7 +123,7 @@ pub enum OpenError {
         path: PathBuf,
         /// The format of the store.
         found: u8,
-        /// The format that this version reads.
+        /// The last format that this version reads.
         known: u8,
     },
     /// Acknowledged writes are missing.

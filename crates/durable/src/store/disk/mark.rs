@@ -29,8 +29,9 @@ pub(super) struct FoundMark {
 }
 
 impl MarkFile {
-    /// The format of stores that this version reads and writes.
-    pub(super) const FORMAT: u8 = 1;
+    /// The format of stores that this version writes. In the first one, which it reads as well,
+    /// each batch wrote the head of its entity.
+    pub(super) const FORMAT: u8 = 2;
 
     /// Opens the file, or creates an empty one.
     pub(super) fn open(path: &Path) -> io::Result<(Self, FoundMark)> {
@@ -43,7 +44,8 @@ impl MarkFile {
 
     /// Overwrites the older slot.
     pub(super) fn write(&mut self, group: u64) -> io::Result<()> {
-        self.file.write_all_at(&encode(group), self.next)?;
+        self.file
+            .write_all_at(&encode(Self::FORMAT, group), self.next)?;
         self.next = SECTOR - self.next;
         Ok(())
     }
@@ -88,21 +90,21 @@ fn read_slots(file: &File) -> io::Result<(FoundMark, u64)> {
             read => read?,
         }
         match decode(&slot) {
-            Some((MarkFile::FORMAT, group)) if group >= found.group => {
+            Some((1..=MarkFile::FORMAT, group)) if group >= found.group => {
                 found.group = group;
                 next = SECTOR - at;
             }
-            Some((MarkFile::FORMAT, _)) | None => {}
+            Some((1..=MarkFile::FORMAT, _)) | None => {}
             Some((format, _)) => found.unknown_format = Some(format),
         }
     }
     Ok((found, next))
 }
 
-fn encode(group: u64) -> [u8; LENGTH] {
+fn encode(format: u8, group: u64) -> [u8; LENGTH] {
     let mut slot = [0; LENGTH];
     slot[..3].copy_from_slice(&MAGIC);
-    slot[3] = MarkFile::FORMAT;
+    slot[3] = format;
     slot[4..12].copy_from_slice(&group.to_be_bytes());
     let digest = xxh3_64(&slot[..12]);
     slot[12..].copy_from_slice(&digest.to_be_bytes());
@@ -141,5 +143,19 @@ mod tests {
         assert_eq!(found.group, 2);
         file.write(4).expect("it is written");
         assert_eq!(MarkFile::open(&path).expect("it opens").1.group, 4);
+    }
+    #[test]
+    fn mark_of_the_first_format_is_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("mark");
+        std::fs::write(&path, encode(1, 7)).expect("it is written");
+        let (mut file, found) = MarkFile::open(&path).expect("it opens");
+        assert_eq!((found.group, found.unknown_format), (7, None));
+        file.write(8).expect("it is written");
+        assert_eq!(MarkFile::open(&path).expect("it opens").1.group, 8);
+        let later = MarkFile::FORMAT + 1;
+        std::fs::write(&path, encode(later, 9)).expect("it is written");
+        let found = FoundMark::read(&path).expect("it is readable");
+        assert_eq!(found.unknown_format, Some(later));
     }
 }

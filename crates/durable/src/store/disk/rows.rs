@@ -6,8 +6,11 @@
 //! ```
 //!
 //! Table 0 of an entity has one row: its head, with its fence and its wake-up time, if it has one,
-//! as the payload. The key of two zeros has the number of the last committed group. The entities
-//! with a wake-up time are listed in its order:
+//! as the payload. The sequence of an entity is that of its head or of its state, whichever is
+//! later: most batches that replace the state leave the head as it is. The first batch and every
+//! 256th one write it, so that a damaged state leaves the sequence known within these bounds. The
+//! key of two zeros has the number of the last committed group. The entities with a wake-up time
+//! are listed in its order:
 //!
 //! ```text
 //!  key     | 0xff 0xff | length of kind 2 | kind | time in milliseconds 8 | key of the entity |
@@ -102,8 +105,12 @@ impl Rows {
 
     /// Starts a group.
     pub(super) fn begin(&self) -> Group<'_> {
-        let batch = self.database.batch().durability(Some(PersistMode::Buffer));
-        Group { rows: self, batch }
+        Group {
+            rows: self,
+            batch: self.database.batch().durability(Some(PersistMode::Buffer)),
+            key: Vec::new(),
+            value: Vec::new(),
+        }
     }
 
     /// Commits a batch, and begins to write a table if more rows are in memory than the buffer has
@@ -139,11 +146,27 @@ impl Rows {
         self.table.sealed_memtable_count() > 0
     }
 
-    /// Reads the head of an entity.
+    /// Reads the numbers of an entity.
     pub(super) fn head(&self, entity: &EntityId) -> Result<EntityHead, ReadError> {
+        let Some(mut head) = self.head_row(entity)? else {
+            return Ok(EntityHead::default());
+        };
+        let key = row_key(entity, Table::State as u8, &[]);
+        if let Some(state) = catch_database_panic(|| self.table.get(&key))? {
+            let Some((written, _)) = decode(&key, &state) else {
+                let sequence = last_of_damaged_state(head.sequence, &state);
+                return Err(damaged(entity, sequence, "the digest of a row"));
+            };
+            head.sequence = head.sequence.max(written);
+        }
+        Ok(head)
+    }
+
+    /// Reads the row of the head of an entity. The state may have a later sequence.
+    pub(super) fn head_row(&self, entity: &EntityId) -> Result<Option<EntityHead>, ReadError> {
         let key = row_key(entity, HEAD, &[]);
         let Some(value) = catch_database_panic(|| self.table.get(&key))? else {
-            return Ok(EntityHead::default());
+            return Ok(None);
         };
         let damaged = || damaged(entity, Sequence(0), "the head of the entity");
         let (sequence, payload) = decode(&key, &value).ok_or_else(damaged)?;
@@ -154,20 +177,24 @@ impl Rows {
             return Err(ReadError::Entity(error));
         }
         let wake = rest.first_chunk().map(|wake| u64::from_be_bytes(*wake));
-        Ok(EntityHead {
+        Ok(Some(EntityHead {
             sequence,
             fence: Fence(u64::from_be_bytes(*fence)),
             wake: wake.map(Duration::from_millis),
-        })
+        }))
     }
 
-    /// Reads rows of an entity.
+    /// Reads rows of an entity, whose head may be known.
     pub(super) fn read(
         &self,
         entity: &EntityId,
+        head: Option<EntityHead>,
         selection: RowSelection,
     ) -> Result<EntityRows, ReadError> {
-        let EntityHead { sequence, .. } = self.head(entity)?;
+        let EntityHead { sequence, .. } = match head {
+            Some(head) => head,
+            None => self.head(entity)?,
+        };
         let prefix = entity_prefix(entity);
         let pairs = catch_database_panic(|| {
             let snapshot = self.database.snapshot();
@@ -293,16 +320,21 @@ impl Rows {
 pub(super) struct Group<'a> {
     rows: &'a Rows,
     batch: OwnedWriteBatch,
+    /// Room for the key of a row.
+    key: Vec<u8>,
+    /// Room for its value.
+    value: Vec<u8>,
 }
 
 impl Group<'_> {
     /// Adds the head of an entity.
     pub(super) fn put_head(&mut self, entity: &EntityId, head: EntityHead) {
-        let key = row_key(entity, HEAD, &[]);
-        let mut payload = head.fence.0.to_be_bytes().to_vec();
-        payload.extend(head.wake.into_iter().flat_map(millis));
-        let value = encode(&key, head.sequence, &payload);
-        self.batch.insert(&self.rows.table, key, value);
+        write_row_key(&mut self.key, entity, HEAD, &[]);
+        let fence = head.fence.0.to_be_bytes();
+        let wake = head.wake.map(millis);
+        let wake = wake.as_ref().map_or(&[][..], |wake| wake);
+        write_value(&mut self.value, &self.key, head.sequence, [&fence, wake]);
+        self.insert();
     }
 
     /// Moves an entity in the list of wake-up times.
@@ -317,9 +349,9 @@ impl Group<'_> {
             self.batch.remove(&self.rows.table, wake_key(entity, old));
         }
         if let Some(new) = new {
-            let key = wake_key(entity, new);
-            let value = encode(&key, sequence, &[]);
-            self.batch.insert(&self.rows.table, key, value);
+            self.key = wake_key(entity, new);
+            write_value(&mut self.value, &self.key, sequence, []);
+            self.insert();
         }
     }
 
@@ -331,17 +363,23 @@ impl Group<'_> {
         change: &RowChange,
         is_damaged: bool,
     ) {
-        let key = row_key(entity, change.table as u8, &change.key);
+        write_row_key(&mut self.key, entity, change.table as u8, &change.key);
         match &change.value {
             Some(value) => {
-                let mut value = encode(&key, sequence, value);
-                if is_damaged && let Some(last) = value.last_mut() {
+                write_value(&mut self.value, &self.key, sequence, [value]);
+                if is_damaged && let Some(last) = self.value.last_mut() {
                     *last ^= 1;
                 }
-                self.batch.insert(&self.rows.table, key, value);
+                self.insert();
             }
-            None => self.batch.remove(&self.rows.table, key),
+            None => self.batch.remove(&self.rows.table, &self.key[..]),
         }
+    }
+
+    /// Adds the row whose key and value were written last.
+    fn insert(&mut self) {
+        let (key, value) = (&self.key[..], &self.value[..]);
+        self.batch.insert(&self.rows.table, key, value);
     }
 
     /// Commits the group under its number.
@@ -414,10 +452,18 @@ pub(super) fn millis(time: Duration) -> [u8; 8] {
 }
 
 pub(super) fn row_key(entity: &EntityId, table: u8, row: &[u8]) -> Vec<u8> {
-    let mut key = entity_prefix(entity);
-    key.push(table);
-    key.extend(row);
+    let mut key = Vec::with_capacity(5 + entity.kind().len() + entity.key().len() + row.len());
+    write_row_key(&mut key, entity, table, row);
     key
+}
+
+/// Replaces the contents of `to` by the key of a row.
+fn write_row_key(to: &mut Vec<u8>, entity: &EntityId, table: u8, row: &[u8]) {
+    to.clear();
+    push_part(to, entity.kind());
+    push_part(to, entity.key());
+    to.push(table);
+    to.extend(row);
 }
 
 /// Returns the keys of selected rows, as ranges.
@@ -434,6 +480,26 @@ fn selected_keys(entity: &EntityId, selection: RowSelection) -> Vec<Range<Vec<u8
     }
 }
 
+/// Returns `true` if the batch with this sequence writes the head, whatever else it does.
+pub(super) const fn always_writes_head(sequence: Sequence) -> bool {
+    sequence.0 == 1 || sequence.0.is_multiple_of(HEAD_INTERVAL)
+}
+
+/// Returns the sequence of an entity whose state is damaged, or a later one, given that of its
+/// head.
+pub(super) fn last_of_damaged_state(head: Sequence, state: &[u8]) -> Sequence {
+    // The next batch would have written the head.
+    let latest = (head.0 / HEAD_INTERVAL + 1).saturating_mul(HEAD_INTERVAL) - 1;
+    let written = state
+        .first_chunk()
+        .map_or(0, |chunk| u64::from_be_bytes(*chunk));
+    let is_plausible = (head.0..=latest).contains(&written);
+    Sequence(if is_plausible { written } else { latest })
+}
+
+/// The number of batches of an entity after which the head is written anew.
+const HEAD_INTERVAL: u64 = 256;
+
 fn digest(key: &[u8], front: &[u8]) -> u64 {
     let mut digest = Xxh3::new();
     digest.update(key);
@@ -443,10 +509,22 @@ fn digest(key: &[u8], front: &[u8]) -> u64 {
 
 pub(super) fn encode(key: &[u8], sequence: Sequence, payload: &[u8]) -> Vec<u8> {
     let mut value = Vec::with_capacity(16 + payload.len());
-    value.extend(sequence.0.to_be_bytes());
-    value.extend(payload);
-    value.extend(digest(key, &value).to_be_bytes());
+    write_value(&mut value, key, sequence, [payload]);
     value
+}
+
+/// Replaces the contents of `to` by a value, whose payload is given in parts.
+fn write_value<const PARTS: usize>(
+    to: &mut Vec<u8>,
+    key: &[u8],
+    sequence: Sequence,
+    payload: [&[u8]; PARTS],
+) {
+    to.clear();
+    to.extend(sequence.0.to_be_bytes());
+    payload.into_iter().for_each(|part| to.extend(part));
+    let digest = digest(key, to);
+    to.extend(digest.to_be_bytes());
 }
 
 /// Returns the sequence and the payload of a value; `None` if it is damaged.
@@ -463,4 +541,35 @@ fn damaged(entity: &EntityId, sequence: Sequence, detail: &str) -> ReadError {
         sequence,
         detail: detail.into(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sequence_of_a_damaged_state_is_not_earlier_than_the_last_batch() {
+        let damaged = |head, written: u64| {
+            let state = [&written.to_be_bytes()[..], b"payload"].concat();
+            last_of_damaged_state(Sequence(head), &state).0
+        };
+        // The number of the row is used if a batch may have written it.
+        for written in [1, 2, 255] {
+            assert_eq!(damaged(1, written), written);
+        }
+        assert_eq!(damaged(256, 511), 511);
+        for implausible in [0, 256, 1 << 40, u64::MAX] {
+            assert_eq!(damaged(1, implausible), 255);
+        }
+        assert_eq!(last_of_damaged_state(Sequence(300), b"short").0, 511);
+        assert_eq!(damaged(u64::MAX, 0), u64::MAX - 1);
+        // Between two heads, no batch goes further than the bound.
+        let mut head = 0;
+        for number in 1..2000 {
+            if always_writes_head(Sequence(number)) {
+                head = number;
+            }
+            assert!(damaged(head, 0) >= number && damaged(head, number) == number);
+        }
+    }
 }

@@ -71,7 +71,7 @@ pub type OnProgress<'a> = dyn FnMut(ToolProgress) + 'a;
 pub struct EntityInfo {
     /// The name of the entity.
     pub entity: EntityId,
-    /// The sequence of the last batch.
+    /// The sequence of the last batch. If the state is damaged, it may be up to 255 later.
     pub sequence: Sequence,
     /// The number of activations that have held the entity.
     pub fence: Fence,

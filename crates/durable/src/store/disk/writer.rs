@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
 use super::mark::MarkFile;
-use super::rows::{GroupError, ReadError, Rows};
+use super::rows::{Group, GroupError, ReadError, Rows, always_writes_head};
 use super::tools::BackupSource;
 use super::watchdog::WriterProgress;
 use super::{DatabaseError, Durability, FjallOptions, close};
@@ -145,7 +145,7 @@ impl Writer {
     /// Serves operations until the store is dropped.
     pub(super) fn run(mut self, mut queue: mpsc::Receiver<Job>, is_closing: &AtomicBool) {
         let mut jobs = Vec::new();
-        while queue.blocking_recv_many(&mut jobs, self.options.group.max(1)) > 0 {
+        while receive(&mut queue, &mut jobs, self.options.group.max(1)) {
             self.progress.begin();
             self.serve(std::mem::take(&mut jobs));
             if self.progress.end() {
@@ -299,7 +299,8 @@ impl Writer {
         entity: &EntityId,
         selection: RowSelection,
     ) -> Result<EntityRows, StoreError> {
-        let read = self.rows()?.read(entity, selection);
+        let head = self.heads.get(entity).copied();
+        let read = self.rows()?.read(entity, head, selection);
         read.map_err(|error| unreadable(entity, error))
     }
 
@@ -339,6 +340,7 @@ impl Writer {
         }
         let mut group = rows.begin();
         let mut accepted = Vec::with_capacity(jobs.len());
+        let mut changed_heads: Vec<EntityId> = Vec::new();
         for job in jobs {
             let (Job::Lease { entity, .. } | Job::Append { entity, .. }) = &job else {
                 continue;
@@ -355,10 +357,11 @@ impl Writer {
                     }
                 },
             };
-            match job {
+            let is_head_changed = match job {
                 Job::Lease { done, .. } => {
                     head.fence = head.fence.next();
                     accepted.push(Accepted::Lease(done, head.fence));
+                    true
                 }
                 Job::Append {
                     expected,
@@ -372,6 +375,10 @@ impl Writer {
                         continue;
                     }
                     head.sequence = expected.next();
+                    // The state has the sequence as well.
+                    let is_head_changed = always_writes_head(head.sequence)
+                        || !batch.puts_state()
+                        || batch.wake.is_some_and(|wake| wake != head.wake);
                     if let Some(wake) = batch.wake {
                         group.move_wake(&entity, head.sequence, head.wake, wake);
                         head.wake = wake;
@@ -381,6 +388,7 @@ impl Writer {
                         group.change(&entity, head.sequence, change, is_damaged);
                     }
                     accepted.push(Accepted::Append(done, head.sequence));
+                    is_head_changed
                 }
                 Job::Read { .. }
                 | Job::List { .. }
@@ -388,11 +396,19 @@ impl Writer {
                 | Job::Snapshot { .. }
                 | Job::Release { .. }
                 | Job::Inject(_)
-                | Job::Close => {}
-            }
-            group.put_head(&entity, *head);
+                | Job::Close => false,
+            };
             if let Some(head) = read {
-                self.heads.insert(entity, head);
+                self.heads.insert(entity.clone(), head);
+            }
+            // A lease and the first batch of its holder are often neighbours.
+            if is_head_changed && changed_heads.last() != Some(&entity) {
+                changed_heads.push(entity);
+            }
+        }
+        for entity in changed_heads {
+            if let Some(head) = self.heads.get(&entity) {
+                group.put_head(&entity, *head);
             }
         }
         if accepted.is_empty() {
@@ -400,32 +416,21 @@ impl Writer {
         }
         // The number is used up even if the group fails, because it may still reach the disk.
         self.group += 1;
-        let committed = match fault {
-            Some(StoreFault::DiskFull) => Err(GroupError::Write(DatabaseError::injected(
-                ErrorKind::StorageFull,
-            ))),
-            _ => group.commit(self.group, self.options.durability),
-        };
-        let committed = match fault {
-            Some(StoreFault::SyncFailed) => {
-                Err(GroupError::Sync(DatabaseError::injected(ErrorKind::Other)))
-            }
-            _ => committed,
-        };
-        let result = match committed {
-            // Without its mark, a loss of the group would go unnoticed.
-            Ok(()) => self
-                .mark
-                .write(self.group)
-                .map_err(|error| self.fail(&error)),
-            Err(error) => Err(self.group_failed(&error)),
-        };
-        if result.is_ok() {
-            self.acknowledged = self.group;
-        }
+        let committed = commit(group, self.group, self.options.durability, fault);
+        let result = self.acknowledge(committed);
         for write in accepted {
             write.finish(result.clone());
         }
+    }
+
+    /// Writes the mark of a group that was committed, and returns the result for its callers.
+    fn acknowledge(&mut self, committed: Result<(), GroupError>) -> Result<(), StoreError> {
+        committed.map_err(|error| self.group_failed(&error))?;
+        // Without its mark, a loss of the group would go unnoticed.
+        let marked = self.mark.write(self.group);
+        marked.map_err(|error| self.fail(&error))?;
+        self.acknowledged = self.group;
+        Ok(())
     }
 
     /// Handles the failure of a group, and returns the error for its callers.
@@ -454,6 +459,46 @@ impl Writer {
         self.failure = Some(failure.clone());
         failure
     }
+}
+
+/// Commits a group under its number, with the fault that a test has injected.
+fn commit(
+    group: Group<'_>,
+    number: u64,
+    durability: Durability,
+    fault: Option<StoreFault>,
+) -> Result<(), GroupError> {
+    if fault == Some(StoreFault::DiskFull) {
+        let error = DatabaseError::injected(ErrorKind::StorageFull);
+        return Err(GroupError::Write(error));
+    }
+    group.commit(number, durability)?;
+    match fault {
+        Some(StoreFault::SyncFailed) => {
+            let error = DatabaseError::injected(ErrorKind::Other);
+            Err(GroupError::Sync(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Waits for operations and takes those of a group: at most `limit` batches, and at most as many
+/// others. So a batch and the lease before it take no more of a group than a batch alone. Returns
+/// `false` if there will be no more.
+fn receive(queue: &mut mpsc::Receiver<Job>, jobs: &mut Vec<Job>, limit: usize) -> bool {
+    let received = queue.blocking_recv_many(jobs, limit);
+    if received == limit {
+        let is_batch = |job: &Job| matches!(job, Job::Append { .. });
+        let mut batches = jobs.iter().filter(|job| is_batch(job)).count();
+        while batches < limit
+            && jobs.len() - batches < limit
+            && let Ok(job) = queue.try_recv()
+        {
+            batches += usize::from(is_batch(&job));
+            jobs.push(job);
+        }
+    }
+    received > 0
 }
 
 impl Job {

@@ -179,7 +179,8 @@ impl SessionEntity {
         let append = store.append(&self.entity, self.sequence, self.fence, batch);
         let appended = match self.sequence.0 {
             0 => {
-                let (fence, appended) = tokio::join!(store.lease(&self.entity), append);
+                // In this order: the batch is refused if it comes before the lease.
+                let (fence, appended) = tokio::join!(biased; store.lease(&self.entity), append);
                 assert_eq!(fence, Ok(self.fence));
                 appended
             }

@@ -120,7 +120,7 @@ impl StoppedStore {
                     value,
                 ) => {
                     let entity = EntityId::new(kind, name).ok();
-                    let head = entity.and_then(|entity| rows.head(&entity).ok());
+                    let head = entity.and_then(|entity| rows.head_row(&entity).ok()?);
                     let is_listed = head.is_some_and(|head| head.wake == Some(at));
                     if !is_listed || decode(key, value).is_none() {
                         report.wake_errors += 1;

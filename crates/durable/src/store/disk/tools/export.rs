@@ -130,7 +130,7 @@ fn entity_line(info: &EntityInfo, head: &StoredHead) -> EntityLine {
     EntityLine {
         kind: info.entity.kind().to_owned(),
         key: info.entity.key().to_owned(),
-        sequence: head.sequence.0,
+        sequence: info.sequence.0,
         fence: head.fence.0,
         wake_ms: head.wake.map(millis),
         quarantined: head.is_quarantined,

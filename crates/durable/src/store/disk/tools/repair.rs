@@ -193,7 +193,7 @@ fn write_repaired(
                 let entity = EntityId::new(kind, name).ok();
                 let is_affected = |entity: &EntityId| prefixes.contains(&entity_prefix(entity));
                 let head = entity.filter(|entity| !is_affected(entity));
-                let head = head.and_then(|entity| source.head(&entity).ok());
+                let head = head.and_then(|entity| source.head_row(&entity).ok()?);
                 let is_listed = head.is_some_and(|head| head.wake == Some(at));
                 if !is_listed || decode(&key, &value).is_none() {
                     continue;

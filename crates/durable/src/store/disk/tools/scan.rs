@@ -9,9 +9,10 @@ use fjall::{Readable, Slice, Snapshot};
 use super::{EntityCondition, EntityInfo, OnProgress, ToolError, ToolProgress, UnreadableRange};
 use crate::store::disk::catch_database_panic;
 use crate::store::disk::rows::{
-    BEYOND_TABLES, GROUP_KEY, HEAD, QUARANTINE, QUARANTINED, Rows, WAKES, decode, encode, row_key,
+    BEYOND_TABLES, GROUP_KEY, HEAD, QUARANTINE, QUARANTINED, Rows, WAKES, decode, encode,
+    last_of_damaged_state, row_key,
 };
-use crate::store::{Batch, EntityId, Fence, Sequence};
+use crate::store::{Batch, EntityId, Fence, Sequence, Table};
 
 /// A row of the database: its key and its value.
 pub(super) type Pair = (Slice, Slice);
@@ -148,6 +149,9 @@ pub(super) struct EntityScan {
     rows: u64,
     bytes: u64,
     damage: Option<String>,
+    /// The sequence of the entity, as its head and its state have it.
+    sequence: Sequence,
+    /// The last sequence of a row that is intact, or that a damaged state may have.
     last: Sequence,
 }
 
@@ -160,6 +164,7 @@ impl EntityScan {
             rows: 0,
             bytes: 0,
             damage: None,
+            sequence: Sequence(0),
             last: Sequence(0),
         }
     }
@@ -175,7 +180,10 @@ impl EntityScan {
                 self.head = StoredHead::decode(key, value);
             }
             match &self.head {
-                Some(head) if row.is_empty() => self.last = self.last.max(head.sequence),
+                Some(head) if row.is_empty() => {
+                    self.sequence = head.sequence;
+                    self.last = self.last.max(head.sequence);
+                }
                 Some(_) => self.damage("a second head"),
                 None => self.damage("the head of the entity"),
             }
@@ -184,7 +192,11 @@ impl EntityScan {
         self.rows += 1;
         self.bytes += (row.len() + value.len().saturating_sub(16)) as u64;
         let describe = |what: &str| format!("{what}, in table {table}");
+        let is_state = table == Table::State as u8 && row.is_empty();
         let Some((sequence, payload)) = decode(key, value) else {
+            if is_state {
+                self.last = self.last.max(last_of_damaged_state(self.sequence, value));
+            }
             return self.damage(describe("the digest of a row"));
         };
         self.last = self.last.max(sequence);
@@ -194,7 +206,11 @@ impl EntityScan {
         match &self.head {
             None => self.damage("rows without the head of the entity"),
             Some(head) if head.is_quarantined => self.damage("rows of a quarantined entity"),
-            Some(head) if sequence > head.sequence => {
+            // The state, which comes first, has the sequence of batches that do not write the head.
+            Some(_) if is_state => {
+                self.sequence = self.sequence.max(sequence);
+            }
+            Some(_) if sequence > self.sequence => {
                 self.damage(describe("a row newer than its entity"));
             }
             Some(_) => {}
