@@ -309,11 +309,11 @@ fn check_prefix(prefix: &Path) -> Result<Vec<String>, String> {
         ("share/man/man1/strowger-pfcp-decode.1", ".SH OPTIONS"),
         (
             "share/bash-completion/completions/strowger",
-            "complete -F _strowger",
+            "-o default strowger\n",
         ),
         (
             "share/bash-completion/completions/strowger-pfcp",
-            "complete -F _strowger-pfcp",
+            "-o default strowger-pfcp\n",
         ),
         ("share/zsh/site-functions/_strowger", "#compdef strowger"),
         (
