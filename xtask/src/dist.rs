@@ -32,6 +32,9 @@ const UNIT: &str = include_str!("dist/strowger.service");
 /// The variable that the binary takes its `--version` from; crates/cli/src/command.rs reads it.
 const BUILD: &str = "STROWGER_BUILD";
 
+/// The sizes that the programs may have, in bytes.
+const MAX_SIZES: [(&str, u64); 2] = [("strowger", 45_000_000), ("strowger-pfcp", 15_000_000)];
+
 /// The commit that is packed.
 struct Release {
     /// The version of the package.
@@ -134,7 +137,20 @@ fn build(project: &Project, release: &Release) -> Result<PathBuf, String> {
     cargo.args(["build", "--profile", "dist", "--locked"]);
     cargo.args(["--package", PACKAGE, "--package", "strowger-pfcp-cli"]);
     step::run(cargo.env(BUILD, &release.build))?;
-    Ok(project.target().join("dist/strowger"))
+    let binary = project.target().join("dist/strowger");
+    for (program, limit) in MAX_SIZES {
+        let file = binary.with_file_name(program);
+        let size = std::fs::metadata(&file).map(|found| found.len());
+        let size = size.map_err(|error| format!("{}: {error}", file.display()))?;
+        if size > limit {
+            return Err(format!(
+                "{}: {size} bytes, limit is {limit}; see whether it is stripped, and profile.dist \
+                 in Cargo.toml",
+                file.display()
+            ));
+        }
+    }
+    Ok(binary)
 }
 
 /// Fills the folder of an installation.
