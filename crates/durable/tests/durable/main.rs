@@ -6,6 +6,7 @@ mod entity;
 mod event_simulation;
 mod event_sourced;
 mod event_versions;
+mod format;
 mod full_disk;
 mod journals;
 mod kill;
