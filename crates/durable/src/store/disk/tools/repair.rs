@@ -27,8 +27,9 @@ pub enum DamagedEntities {
     /// has acknowledged: an account has no money, and a repeated request takes effect again.
     #[default]
     Refuse,
-    /// It starts empty, with the next sequence. So do the entities that earlier repairs have
-    /// quarantined.
+    /// It starts empty. So do the entities that earlier repairs have quarantined.
+    ///
+    /// Its sequence goes on, and skips up to 255 if damage hides the last one.
     StartEmpty,
 }
 
