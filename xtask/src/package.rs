@@ -165,7 +165,7 @@ fn manifest(crates: &[UnpackedCrate], programs: &[&str]) -> String {
 }
 
 /// Installs the npm tarball in a fresh project, and runs the README's first example on every
-/// JavaScript runtime of this machine.
+/// JavaScript runtime that the package promises.
 fn use_tarball(project: &Project) -> Result<String, String> {
     let package = project.root().join("packages/strowger");
     if process::output(Command::new("npm").arg("--version")).is_err() {
@@ -198,31 +198,41 @@ fn use_tarball(project: &Project) -> Result<String, String> {
     tsc.args(["--types", "node", "--typeRoots"]);
     tsc.arg(package.join("node_modules/@types")).arg("first.ts");
     step::run(tsc.current_dir(&folder))?;
-    let bun = package.join("node_modules/.bin/bun");
-    let (mut ran, mut left_out) = (Vec::new(), Vec::new());
-    for (name, runtime, args) in [
-        ("Node", Path::new("node"), &["first.js"][..]),
-        ("Bun", &bun, &["first.js"]),
-        ("Deno", Path::new("deno"), &["run", "first.js"]),
-    ] {
-        let Ok(version) = process::output(Command::new(runtime).arg("--version")) else {
-            left_out.push(name);
-            continue;
-        };
-        let mut run = Command::new(runtime);
-        let printed = step::output(run.args(args).current_dir(&folder))?;
+    let mut ran = Vec::new();
+    for (name, runtime) in runtimes(project, &package)? {
+        let version = step::output(Command::new(&runtime[0]).arg("--version"))?;
+        // Deno precedes it by its name.
+        let version = version.split_whitespace().find(|word| word.contains('.'));
+        let subject = format!("{name} {}", version.unwrap_or_default());
+        let mut run = Command::new(&runtime[0]);
+        run.args(&runtime[1..]).arg("first.js");
+        let printed = step::output(run.current_dir(&folder))?;
         if printed.split_whitespace().ne(["42", "0", "40", "42"]) {
-            return Err(format!("the README's example prints on {name}: {printed}"));
+            return Err(format!(
+                "the README's example prints on {subject}: {printed}"
+            ));
         }
-        let version = String::from_utf8_lossy(&version.stdout);
-        let version = version.lines().next().unwrap_or_default().trim();
-        ran.push(format!("{name} ({version})"));
+        ran.push(subject);
     }
-    let mut said = format!("ran on {}", ran.join(", "));
-    if !left_out.is_empty() {
-        said += &format!("; left out: {}", left_out.join(", "));
-    }
-    Ok(said)
+    Ok(format!("ran on {}", ran.join(", ")))
+}
+
+/// Installs the JavaScript runtimes that the package promises, and returns the name and the command
+/// of each. Bun is installed with the package, whose tests run on it.
+fn runtimes(
+    project: &Project,
+    package: &Path,
+) -> Result<[(&'static str, Vec<PathBuf>); 5], String> {
+    let folder = project.root().join("interop/runtimes");
+    step::run(Command::new("npm").arg("ci").current_dir(&folder))?;
+    let installed = folder.join("node_modules");
+    let node = |version: u8| {
+        let program = installed.join(format!("node-{version}/bin/node"));
+        ("Node", vec![program])
+    };
+    let bun = ("Bun", vec![package.join("node_modules/.bin/bun")]);
+    let deno = vec![installed.join(".bin/deno"), PathBuf::from("run")];
+    Ok([node(20), node(22), node(24), bun, ("Deno", deno)])
 }
 
 /// Returns the first block of a page in a language.
