@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal};
 use std::sync::OnceLock;
 
-use strowger_pfcp_cli::output::{LOG, is_plain_requested};
+use strowger_pfcp_cli::output::{LOG, is_plain_requested, log_filter};
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -14,8 +14,7 @@ use crate::log_ring::LogRingLayer;
 /// Sends the log to standard error, so that standard output contains only the result of the
 /// command.
 pub(crate) fn log_to_stderr() {
-    let filter = EnvFilter::try_from_env(LOG).unwrap_or_else(|_| EnvFilter::new("warn"));
-    let (filter, handle) = reload::Layer::new(filter);
+    let (filter, handle) = reload::Layer::new(log_filter::<EnvFilter>());
     let log = tracing_subscriber::fmt::layer()
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal() && !is_plain_requested())

@@ -2,11 +2,14 @@
 
 mod table;
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::io::{self, BufWriter, IsTerminal, Write};
+use std::str::FromStr;
 
 use serde_json::Value;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 pub use self::table::Table;
 use crate::exit::CliResult;
@@ -17,12 +20,26 @@ pub const LOG: &str = "STROWGER_LOG";
 /// Sends the log to standard error, so that standard output contains only the result of the
 /// command.
 pub fn log_to_stderr() {
-    let filter = EnvFilter::try_from_env(LOG).unwrap_or_else(|_| EnvFilter::new("warn"));
-    tracing_subscriber::fmt()
+    let log = tracing_subscriber::fmt::layer()
         .with_writer(io::stderr)
-        .with_ansi(io::stderr().is_terminal() && !is_plain_requested())
-        .with_env_filter(filter)
-        .init();
+        .with_ansi(io::stderr().is_terminal() && !is_plain_requested());
+    // Filters by the fields of spans would link an engine for regular expressions.
+    let filter = log_filter::<Targets>();
+    tracing_subscriber::registry().with(log).with(filter).init();
+}
+
+/// Returns the log filter of the environment, or the default, which shows warnings and errors. A
+/// filter that cannot be parsed is named on standard error.
+#[must_use]
+pub fn log_filter<F: FromStr<Err: Display + fmt::Debug>>() -> F {
+    const DEFAULT: &str = "warn";
+    let text = std::env::var(LOG).unwrap_or_else(|_| DEFAULT.to_owned());
+    text.parse().unwrap_or_else(|error| {
+        let warning = format!("{LOG}={text}: invalid log filter: {error}; using {DEFAULT}");
+        // Without standard error there is no log either.
+        let _ = writeln!(io::stderr(), "{warning}");
+        DEFAULT.parse().expect("the default is a filter")
+    })
 }
 
 /// The style of a text on a terminal.
@@ -125,8 +142,8 @@ pub fn is_plain_requested() -> bool {
     set("NO_COLOR") || std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
-impl std::fmt::Debug for Output {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut f = f.debug_struct("Output");
         f.field("terminal", &self.terminal).finish_non_exhaustive()
     }

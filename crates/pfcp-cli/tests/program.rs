@@ -44,6 +44,18 @@ fn decodes_and_refuses_with_the_exit_codes_of_its_help() {
 }
 
 #[test]
+fn log_filter_that_is_none_is_named() {
+    for (filter, is_valid) in [("a=b=c", false), ("info,strowger=debug", true), ("", true)] {
+        let mut command = command(&["completions", "bash"]);
+        let output = Guarded::spawn(command.env("STROWGER_LOG", filter)).output();
+        assert!(output.status.success());
+        let err = String::from_utf8(output.stderr).expect("it is text");
+        let is_named = err.starts_with(&format!("STROWGER_LOG={filter}: invalid"));
+        assert_eq!(is_named, !is_valid, "{filter}: {err}");
+    }
+}
+
+#[test]
 fn completions_name_this_program_and_its_commands() {
     for shell in ["bash", "zsh", "fish"] {
         let (code, out, err) = run(&["completions", shell]);

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-use crate::binary::strowger;
+use crate::binary::{command, run, strowger};
 use crate::guarded::Guarded;
 
 #[test]
@@ -30,6 +30,19 @@ fn unknown_verb_is_a_usage_error() {
     let ran = strowger(["dmeo"]);
     assert_eq!(ran.code, 2);
     assert!(ran.err.starts_with("error: "), "{}", ran.err);
+}
+
+#[test]
+fn log_filter_that_is_none_is_named() {
+    for (filter, is_valid) in [("a=b=c", false), ("info,strowger=debug", true), ("", true)] {
+        let mut command = command(["completions", "bash"]);
+        let ran = run(command.env("STROWGER_LOG", filter), b"");
+        assert_eq!(ran.code, 0);
+        let is_named = ran
+            .err
+            .starts_with(&format!("STROWGER_LOG={filter}: invalid"));
+        assert_eq!(is_named, !is_valid, "{filter}: {}", ran.err);
+    }
 }
 
 #[test]
