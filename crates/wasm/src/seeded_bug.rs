@@ -25,6 +25,8 @@ strowger_seeded_bug::bugs! {
     HostWorkHoldsWorker,
     /// A host operation does not count against its call.
     HostWorkNotCounted,
+    /// A call on a worker does not count from its last tick to its end.
+    CallEndNotCounted,
     /// Each write that grows a granted directory measures it.
     FolderMeasuredAtEachWrite,
 }

@@ -6,7 +6,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use wasmtime::UpdateDeadline;
 
 use super::StoreData;
-use super::cpu_meter::{CpuLimits, ThreadInstant, TimeLeft};
+use super::cpu_meter::{CpuLimits, Elapsed, ThreadInstant, TimeLeft};
 use crate::guest_threads::GUEST_TURN;
 use crate::seeded_bug::{Bug, seeded};
 use crate::usage::{WORKER_SLICE, WorkerTime};
@@ -86,6 +86,16 @@ impl StoreData {
 
     /// Records that a call on a worker has ended.
     pub(crate) fn end_call(&mut self) {
+        // Calls that end between two ticks would count only until the first one: components whose
+        // calls are a little shorter than a slice would stay on the workers for long.
+        let is_ticked = self.call.place == CallPlace::Worker && !self.call.sampled.is_zero();
+        if is_ticked && !seeded(Bug::CallEndNotCounted) {
+            // On average the call began half of an interval before its first tick.
+            self.charge_on_worker(self.host.ticks().period() / 2);
+            if self.call.sampled >= WORKER_SLICE && is_worker() {
+                self.usage.record_slice_exceeded();
+            }
+        }
         if self.call.hand_overs > 0 {
             self.call.hand_overs = 0;
             self.host.end_overrun();
@@ -199,6 +209,12 @@ impl StoreData {
             self.call.killed = true;
             return None;
         }
+        let spent = self.charge_on_worker(more);
+        self.remaining(spent.remaining_of(self.cpu_meter.limits()))
+    }
+
+    /// Charges the processor time of a call on a worker, and `more`; returns it without `more`.
+    fn charge_on_worker(&mut self, more: Duration) -> Elapsed {
         let spent = self.cpu_meter.elapsed_at(ThreadInstant::now());
         let sampled = (spent.cpu + more).max(self.call.sampled);
         let more = sampled - self.call.sampled;
@@ -208,7 +224,7 @@ impl StoreData {
             workers: worker_count(),
         };
         self.usage.charge_sampled(more, self.call.calls, all);
-        self.remaining(spent.remaining_of(self.cpu_meter.limits()))
+        spent
     }
 
     fn tick_on_worker(&mut self) -> UpdateDeadline {

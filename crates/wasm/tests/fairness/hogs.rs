@@ -355,6 +355,26 @@ fn guest_calls_yield_to_each_other() {
 }
 
 #[test]
+fn component_is_heavy_after_a_few_calls_of_less_than_a_slice() {
+    run(async {
+        let node = Node::start(limits()).await;
+        // About half a millisecond. Ticks are late while other programs compute.
+        let spinner = spinner(1_200_000);
+        for attempt in 0..5 {
+            let name = format!("spinner-{attempt}");
+            let one = node.deploy(&spinner, &name, "").await;
+            for _ in 0..14 {
+                one.ask("").await.expect("it answers");
+            }
+            if node.info(&one).heavy {
+                return node.end().await;
+            }
+        }
+        panic!("its calls stay on the workers");
+    });
+}
+
+#[test]
 fn quick_component_returns_to_the_workers() {
     run(async {
         let node = Node::start(limits()).await;
