@@ -375,7 +375,7 @@ fn open_rows(path: &Path, options: FjallOptions) -> Result<(Rows, MarkFile, [u64
         }
         opened => opened,
     };
-    let rows = rows.map_err(|error| error.of_store(path))?;
+    let mut rows = rows.map_err(|error| error.of_store(path))?;
     let committed = rows
         .committed_group()
         .map_err(|error| error.of_store(path))?;
@@ -386,6 +386,12 @@ fn open_rows(path: &Path, options: FjallOptions) -> Result<(Rows, MarkFile, [u64
             let path = path.to_owned();
             return Err(OpenError::Lost { path, groups });
         }
+    }
+    if scans.iter().rev().skip(1).any(|scan| scan.is_damaged) {
+        // Groups are still missing between the journals, which the next start would find again.
+        rows = close::empty(path, rows, options.write_deadline)
+            .and_then(|()| Rows::open(&database, options.buffer))
+            .map_err(|error| error.of_store(path))?;
     }
     Ok((rows, mark_file, [committed, mark.group]))
 }

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use strowger_durable::store::tools::{RepairOptions, StoppedStore, repair};
 use strowger_durable::store::{
     Batch, EntityId, Fence, FjallOptions, FjallStore, OpenError, Sequence, Store, Table,
 };
@@ -315,6 +316,92 @@ async fn damaged_byte_in_one_of_several_journals_is_refused_with_the_remedy() {
     }
     let store = open(&killed).expect("it is intact again");
     assert_rows(&store, "large", 30).await;
+}
+
+/// Returns a journal without its last batch.
+fn without_last_batch(journal: &[u8]) -> &[u8] {
+    let end = journal[..journal.len() - 1]
+        .windows(4)
+        .rposition(|part| part == b"FJL\x03");
+    &journal[..end.expect("several batches") + 4]
+}
+
+#[tokio::test]
+async fn journal_that_ends_early_is_refused_with_the_remedy() {
+    let folder = store_without_tables(30).await;
+    let killed = folder.path().join("killed");
+    for number in [0, 2, PARTS - 2] {
+        let journal = killed.join(format!("db/{number}.jnl"));
+        let intact = std::fs::read(&journal).expect("a journal");
+        // The rest may also be zeros, as if it had never reached the disk.
+        let cut = without_last_batch(&intact);
+        let mut zeroed = cut.to_vec();
+        zeroed.resize(intact.len(), 0);
+        for damaged in [cut, &zeroed, &[]] {
+            std::fs::write(&journal, damaged).expect("it is written");
+            let refused = open(&killed).expect_err("acknowledged writes are missing");
+            let text = refused.to_string();
+            let at = damaged.len().min(cut.len());
+            let detail =
+                format!("journal {number}.jnl ends at byte {at}, and groups are missing behind it");
+            assert!(text.contains(&detail), "{text}");
+            assert!(text.contains("strowger store repair"), "{text}");
+            let stopped = StoppedStore::open(&killed).expect("it is stopped");
+            let report = stopped.check(&mut |_| {}).expect("it is readable");
+            assert_eq!(report.damaged_journals, [detail]);
+            assert!(report.lost_groups > 0);
+        }
+        std::fs::write(&journal, &intact).expect("it is written");
+    }
+    let journal = killed.join("db/2.jnl");
+    let intact = std::fs::read(&journal).expect("a journal");
+    std::fs::remove_file(&journal).expect("it is there");
+    let refused = open(&killed).expect_err("acknowledged writes are missing");
+    assert!(matches!(refused, OpenError::Damaged { .. }), "{refused:?}");
+    std::fs::write(&journal, &intact).expect("it is written");
+    let store = open(&killed).expect("it is intact again");
+    assert_rows(&store, "large", 30).await;
+}
+
+#[tokio::test]
+async fn loss_in_a_sealed_journal_is_accepted_once() {
+    let folder = store_without_tables(30).await;
+    let killed = folder.path().join("killed");
+    let journal = |copy: &Path| copy.join("db/2.jnl");
+    let intact = std::fs::read(journal(&killed)).expect("a journal");
+    let mut flipped = intact.clone();
+    flipped[intact.len() - 40] ^= 1;
+    for (number, damaged) in [without_last_batch(&intact), &flipped]
+        .into_iter()
+        .enumerate()
+    {
+        let accepted = folder.path().join(format!("accepted-{number}"));
+        let repaired = folder.path().join(format!("repaired-{number}"));
+        for copied in [&accepted, &repaired] {
+            copy(&killed, copied);
+            std::fs::write(journal(copied), damaged).expect("it is written");
+            open(copied).expect_err("acknowledged writes are missing");
+        }
+        let options = FjallOptions {
+            accept_loss: true,
+            ..FjallOptions::default()
+        };
+        // It does not end cleanly, as a killed process would not.
+        std::mem::forget(FjallStore::open(&accepted, options).expect("it opens"));
+        let later = folder.path().join(format!("later-{number}"));
+        copy(&accepted, &later);
+        let store = open(&later).expect("its loss was accepted");
+        let mut appender = Appender::new(&store, "another").await;
+        appender.append_rows().await;
+        close(store);
+
+        let report = repair(&repaired, RepairOptions::default(), &mut |_| {});
+        assert!(report.expect("it is repaired").is_needed);
+        // All groups up to the first one that is missing.
+        let store = open(&repaired).expect("it was repaired");
+        assert_rows(&store, "large", 10).await;
+        close(store);
+    }
 }
 
 #[tokio::test]

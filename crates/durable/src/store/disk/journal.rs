@@ -9,6 +9,10 @@
 //! The database ends its replay at the first byte that it does not understand, and removes the
 //! rest of the file. That is right for a write that a crash has interrupted, and a silent loss if a
 //! byte in the middle was damaged. So the journals are read before the database opens them.
+//!
+//! A journal that ends early, but behind a whole batch, has no damaged byte. So each group has the
+//! number of the one before it, and the first group of a journal tells what the journal before it
+//! should end with.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -17,7 +21,7 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::Xxh3;
 
-use super::rows::GROUP_KEY;
+use super::rows::{GROUP_KEY, GroupNumber};
 
 /// The end of a batch: its tag, and behind the digest these bytes.
 const END: (u8, [u8; 4]) = (3, *b"FJL\x03");
@@ -31,16 +35,32 @@ pub(super) struct JournalScan {
     /// The length up to the last byte that is not zero. Journals are preallocated.
     pub(super) written: u64,
     /// `true` if a batch that was written completely is behind those at the beginning, so that the
-    /// bytes between them are damaged; or if anything is, in a journal that another one follows.
+    /// bytes between them are damaged. In a journal that another one follows, also if anything is
+    /// behind them, or groups are missing there.
     pub(super) is_damaged: bool,
     /// The number of the last group among the whole batches.
     pub(super) group: Option<u64>,
+    /// The number of the group before the first one among them.
+    follows: Option<u64>,
+}
+
+impl JournalScan {
+    /// Returns `true` if the journal has no damaged byte, but groups are missing behind it.
+    const fn ends_early(&self) -> bool {
+        self.is_damaged && self.written == self.valid
+    }
 }
 
 impl fmt::Display for JournalScan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.path.file_name().unwrap_or_default();
         let (name, at) = (name.display(), self.valid);
+        if self.ends_early() {
+            return write!(
+                f,
+                "journal {name} ends at byte {at}, and groups are missing behind it"
+            );
+        }
         let behind = self.written.saturating_sub(at);
         write!(
             f,
@@ -67,8 +87,9 @@ pub(super) fn scan_journals(database: &Path) -> io::Result<Vec<JournalScan>> {
     let mut last = None;
     for (_, path) in found {
         match scan(&path, &mut last) {
-            // A store that is open elsewhere removes journals that it has written to its tables.
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            // A store that is open elsewhere removes journals that it has written to its tables,
+            // the oldest first.
+            Err(error) if error.kind() == ErrorKind::NotFound => scans.clear(),
             scan => scans.push(scan?),
         }
     }
@@ -78,6 +99,12 @@ pub(super) fn scan_journals(database: &Path) -> io::Result<Vec<JournalScan>> {
         for scan in sealed {
             scan.is_damaged = scan.written > scan.valid;
         }
+    }
+    let mut group = 0;
+    for at in 1..scans.len() {
+        group = scans[at - 1].group.unwrap_or(group);
+        let is_missing = scans[at].follows.is_some_and(|follows| follows > group);
+        scans[at - 1].is_damaged |= is_missing;
     }
     Ok(scans)
 }
@@ -149,7 +176,7 @@ fn scan(path: &Path, last: &mut Option<u64>) -> io::Result<JournalScan> {
         input: BufReader::with_capacity(1 << 16, &file),
         at: 0,
     };
-    let (mut valid, mut group) = (0, None);
+    let (mut valid, mut group, mut follows) = (0, None, None);
     // Any error ends the batches: the rest of the file is looked at byte by byte.
     while let Ok(batch) = read_batch(&mut reader) {
         // The digest does not cover the number, by which later batches replace earlier ones.
@@ -158,7 +185,12 @@ fn scan(path: &Path, last: &mut Option<u64>) -> io::Result<JournalScan> {
         }
         *last = Some(batch.number);
         valid = reader.at;
-        group = batch.group.or(group);
+        if let Some(GroupNumber { number, previous }) = batch.group {
+            if group.is_none() {
+                follows = previous;
+            }
+            group = Some(number);
+        }
     }
     let (written, is_damaged) = read_rest(&file, valid)?;
     Ok(JournalScan {
@@ -167,6 +199,7 @@ fn scan(path: &Path, last: &mut Option<u64>) -> io::Result<JournalScan> {
         written,
         is_damaged,
         group,
+        follows,
     })
 }
 
@@ -188,8 +221,8 @@ impl<R: Read> CountingReader<R> {
 struct JournalBatch {
     /// The number that the database gave it. Numbers rise.
     number: u64,
-    /// The number of its group, if it has one.
-    group: Option<u64>,
+    /// The numbers of its group, if it is one.
+    group: Option<GroupNumber>,
 }
 
 /// Reads one batch.
@@ -213,7 +246,7 @@ fn read_batch(reader: &mut CountingReader<impl Read>) -> io::Result<JournalBatch
         let value_length = [head[17], head[18], head[19], head[20]];
         let value_length = u64::from(u32::from_le_bytes(value_length));
         let length = key_length + value_length;
-        let is_group = key_length == GROUP_KEY.len() as u64 && value_length == 8;
+        let is_group = key_length == GROUP_KEY.len() as u64 && value_length <= GroupNumber::LENGTH;
         let mut content = Vec::new();
         let mut left = length;
         let mut chunk = [0; 1 << 13];
@@ -230,9 +263,8 @@ fn read_batch(reader: &mut CountingReader<impl Read>) -> io::Result<JournalBatch
                 content.extend(&chunk[..read]);
             }
         }
-        let number = content.strip_prefix(GROUP_KEY);
-        let number = number.and_then(|number| number.try_into().ok());
-        group = number.map(u64::from_be_bytes).or(group);
+        let numbers = content.strip_prefix(GROUP_KEY);
+        group = numbers.and_then(GroupNumber::decode).or(group);
     }
     let [tag] = reader.take()?;
     let found = u64::from_le_bytes(reader.take()?);
@@ -282,6 +314,10 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let rows = Rows::open(folder.path(), 1 << 20).expect("it opens");
         for number in 1..=groups {
+            let number = GroupNumber {
+                number,
+                previous: Some(number - 1),
+            };
             let group = rows.begin();
             group
                 .commit(number, Durability::Process)

@@ -29,9 +29,10 @@ pub(super) struct FoundMark {
 }
 
 impl MarkFile {
-    /// The format of stores that this version writes. In the first one, which it reads as well,
-    /// each batch wrote the head of its entity.
-    pub(super) const FORMAT: u8 = 2;
+    /// The format of stores that this version writes. It reads the earlier ones as well: in the
+    /// first one, each batch wrote the head of its entity; up to the second one, a group did not
+    /// have the number of the one before it.
+    pub(super) const FORMAT: u8 = 3;
 
     /// Opens the file, or creates an empty one.
     pub(super) fn open(path: &Path) -> io::Result<(Self, FoundMark)> {

@@ -9,8 +9,8 @@
 //! as the payload. The sequence of an entity is that of its head or of its state, whichever is
 //! later: most batches that replace the state leave the head as it is. The first batch and every
 //! 256th one write it, so that a damaged state leaves the sequence known within these bounds. The
-//! key of two zeros has the number of the last committed group. The entities with a wake-up time
-//! are listed in its order:
+//! key of two zeros has the number of the last committed group, and of the one before it. The
+//! entities with a wake-up time are listed in its order:
 //!
 //! ```text
 //!  key     | 0xff 0xff | length of kind 2 | kind | time in milliseconds 8 | key of the entity |
@@ -99,8 +99,8 @@ impl Rows {
     /// Returns the number of the last group that the database has.
     pub(super) fn committed_group(&self) -> Result<u64, DatabaseError> {
         let value = catch_database_panic(|| self.table.get(GROUP_KEY))?;
-        let value = value.and_then(|value| Some(u64::from_be_bytes(*value.first_chunk()?)));
-        Ok(value.unwrap_or_default())
+        let group = value.and_then(|value| GroupNumber::decode(&value));
+        Ok(group.map(|group| group.number).unwrap_or_default())
     }
 
     /// Starts a group.
@@ -383,14 +383,46 @@ impl Group<'_> {
     }
 
     /// Commits the group under its number.
-    pub(super) fn commit(mut self, number: u64, durability: Durability) -> Result<(), GroupError> {
-        let number = number.to_be_bytes();
-        self.batch.insert(&self.rows.table, GROUP_KEY, number);
+    pub(super) fn commit(
+        mut self,
+        number: GroupNumber,
+        durability: Durability,
+    ) -> Result<(), GroupError> {
+        let numbers = number.encode();
+        self.batch.insert(&self.rows.table, GROUP_KEY, numbers);
         self.rows.commit(self.batch).map_err(GroupError::Write)?;
         match durability {
             Durability::Process => Ok(()),
             Durability::Disk => self.rows.sync().map_err(GroupError::Sync),
         }
+    }
+}
+
+/// The number of a group, and of the last one that was committed before it. A number is used up
+/// even if its group fails, so the two need not be neighbours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct GroupNumber {
+    pub(super) number: u64,
+    /// `None` in stores of formats 1 and 2, and in a repaired one.
+    pub(super) previous: Option<u64>,
+}
+
+impl GroupNumber {
+    /// The length of both numbers, in bytes.
+    pub(super) const LENGTH: u64 = 16;
+
+    /// Returns both numbers; without a previous one, 8 bytes.
+    pub(super) fn encode(self) -> Vec<u8> {
+        let numbers = [Some(self.number), self.previous].into_iter().flatten();
+        numbers.flat_map(u64::to_be_bytes).collect()
+    }
+
+    pub(super) fn decode(value: &[u8]) -> Option<Self> {
+        let (number, rest) = value.split_first_chunk()?;
+        Some(Self {
+            number: u64::from_be_bytes(*number),
+            previous: rest.first_chunk().copied().map(u64::from_be_bytes),
+        })
     }
 }
 
@@ -403,7 +435,7 @@ pub(super) enum GroupError {
     Sync(DatabaseError),
 }
 
-/// The key of the number of the last group.
+/// The key of the numbers of the last group.
 pub(super) const GROUP_KEY: &[u8] = &[0, 0];
 /// The number of the table with the head of an entity.
 pub(super) const HEAD: u8 = 0;

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
 use super::mark::MarkFile;
-use super::rows::{Group, GroupError, ReadError, Rows, always_writes_head};
+use super::rows::{Group, GroupError, GroupNumber, ReadError, Rows, always_writes_head};
 use super::tools::BackupSource;
 use super::watchdog::WriterProgress;
 use super::{DatabaseError, Durability, FjallOptions, close};
@@ -416,7 +416,11 @@ impl Writer {
         }
         // The number is used up even if the group fails, because it may still reach the disk.
         self.group += 1;
-        let committed = commit(group, self.group, self.options.durability, fault);
+        let number = GroupNumber {
+            number: self.group,
+            previous: Some(self.acknowledged),
+        };
+        let committed = commit(group, number, self.options.durability, fault);
         let result = self.acknowledge(committed);
         for write in accepted {
             write.finish(result.clone());
@@ -464,7 +468,7 @@ impl Writer {
 /// Commits a group under its number, with the fault that a test has injected.
 fn commit(
     group: Group<'_>,
-    number: u64,
+    number: GroupNumber,
     durability: Durability,
     fault: Option<StoreFault>,
 ) -> Result<(), GroupError> {

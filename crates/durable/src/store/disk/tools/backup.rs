@@ -11,7 +11,7 @@ use super::scan::{Found, PairReader, StoredKey};
 use super::{OnProgress, PartialFolder, StoppedStore, ToolError, is_vacant};
 use crate::seeded_bug::{Bug, seeded};
 use crate::store::disk::mark::MarkFile;
-use crate::store::disk::rows::{GROUP_KEY, HEAD, QUARANTINE, Rows, decode};
+use crate::store::disk::rows::{GROUP_KEY, GroupNumber, HEAD, QUARANTINE, Rows, decode};
 use crate::store::disk::writer::Job;
 use crate::store::disk::{DEFAULT_BUFFER, DatabaseError, FjallStore, catch_database_panic};
 
@@ -146,7 +146,7 @@ fn copy(
             report.rows += 1;
             report.bytes += (key.len() + value.len()) as u64;
             if &*key == GROUP_KEY {
-                group = value.first_chunk().map_or(0, |it| u64::from_be_bytes(*it));
+                group = GroupNumber::decode(&value).map_or(0, |group| group.number);
             } else if !key.starts_with(&QUARANTINE) && decode(&key, &value).is_none() {
                 report.damaged_rows += 1;
             }

@@ -15,8 +15,8 @@ use super::scan::{Event, Pair, StoredHead, StoredKey, rows_of, walk};
 use super::{EntityInfo, OnProgress, PartialFolder, ToolError, ToolProgress, is_vacant};
 use crate::store::disk::mark::MarkFile;
 use crate::store::disk::rows::{
-    BEYOND_TABLES, GROUP_KEY, HEAD, QUARANTINE, Rows, decode, encode, entity_prefix, row_key,
-    wake_key,
+    BEYOND_TABLES, GROUP_KEY, GroupNumber, HEAD, QUARANTINE, Rows, decode, encode, entity_prefix,
+    row_key, wake_key,
 };
 use crate::store::disk::{
     DEFAULT_BUFFER, DatabaseError, FjallOptions, catch_database_panic, open_rows,
@@ -331,7 +331,10 @@ struct Target<'a> {
     path: &'a Path,
     rows: Rows,
     mark: MarkFile,
+    /// The number of the last group that was attempted.
     group: u64,
+    /// The number of the last group that the database has.
+    committed: u64,
     report: ImportReport,
     last: Option<EntityId>,
 }
@@ -352,6 +355,7 @@ impl<'a> Target<'a> {
             rows,
             mark,
             group: committed.max(marked),
+            committed,
             report: ImportReport::default(),
             last: None,
         })
@@ -508,8 +512,13 @@ impl<'a> Target<'a> {
             ..
         } = std::mem::replace(merged, next);
         self.group += 1;
-        batch.insert(self.rows.table(), GROUP_KEY, self.group.to_be_bytes());
+        let number = GroupNumber {
+            number: self.group,
+            previous: Some(self.committed),
+        };
+        batch.insert(self.rows.table(), GROUP_KEY, number.encode());
         self.rows.commit(batch).map_err(write_error(self.path))?;
+        self.committed = self.group;
         self.mark
             .write(self.group)
             .map_err(ToolError::io(self.path))?;

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::store::EntityId;
 use crate::store::disk::rows::{
-    GROUP_KEY, HEAD, QUARANTINE, Rows, decode, encode, entity_prefix, wake_key,
+    GROUP_KEY, GroupNumber, HEAD, QUARANTINE, Rows, decode, encode, entity_prefix, wake_key,
 };
 use crate::store::disk::{DEFAULT_BUFFER, DatabaseError, catch_database_panic};
 
@@ -102,6 +102,8 @@ pub fn repair(
 /// Rows that are written beside those that are copied in order.
 struct Additions<'a> {
     rows: &'a Rows,
+    /// The last group of the store.
+    group: GroupNumber,
     batch: OwnedWriteBatch,
     size: usize,
 }
@@ -110,9 +112,14 @@ impl<'a> Additions<'a> {
     /// The size at which the rows so far are written, in bytes.
     const MAX_SIZE: usize = 1 << 20;
 
-    fn new(rows: &'a Rows) -> Self {
+    fn new(rows: &'a Rows, group: u64) -> Self {
+        let group = GroupNumber {
+            number: group,
+            previous: None,
+        };
         Self {
             rows,
+            group,
             batch: rows.database().batch(),
             size: 0,
         }
@@ -129,7 +136,9 @@ impl<'a> Additions<'a> {
 
     fn flush(&mut self) -> Result<(), DatabaseError> {
         self.size = 0;
-        let batch = std::mem::replace(&mut self.batch, self.rows.database().batch());
+        let mut batch = std::mem::replace(&mut self.batch, self.rows.database().batch());
+        // A journal that another one follows must have a group.
+        batch.insert(self.rows.table(), GROUP_KEY, self.group.encode());
         self.rows.commit(batch)
     }
 }
@@ -177,7 +186,7 @@ fn write_repaired(
         .collect();
     let target = Rows::open(folder, DEFAULT_BUFFER)?;
     let mut output = catch_database_panic(|| target.table().start_ingestion())?;
-    let mut additions = Additions::new(&target);
+    let mut additions = Additions::new(&target, group);
     let mut reader = PairReader::new(source, store.view.snapshot(), on_progress);
     while let Some(found) = reader.next() {
         let Found::Pair((key, value)) = found else {
@@ -234,7 +243,6 @@ fn write_repaired(
         let (key, value) = head.encode(&info.entity);
         additions.put(&key, &value)?;
     }
-    additions.put(GROUP_KEY, &group.to_be_bytes())?;
     additions.flush()?;
     target.sync()
 }
