@@ -44,7 +44,7 @@ fn decodes_and_refuses_with_the_exit_codes_of_its_help() {
 }
 
 #[test]
-fn log_filter_that_is_none_is_named() {
+fn invalid_log_filter_is_named() {
     for (filter, is_valid) in [("a=b=c", false), ("info,strowger=debug", true), ("", true)] {
         let mut command = command(&["completions", "bash"]);
         let output = Guarded::spawn(command.env("STROWGER_LOG", filter)).output();

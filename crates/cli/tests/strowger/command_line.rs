@@ -33,7 +33,7 @@ fn unknown_verb_is_a_usage_error() {
 }
 
 #[test]
-fn log_filter_that_is_none_is_named() {
+fn invalid_log_filter_is_named() {
     for (filter, is_valid) in [("a=b=c", false), ("info,strowger=debug", true), ("", true)] {
         let mut command = command(["completions", "bash"]);
         let ran = run(command.env("STROWGER_LOG", filter), b"");
