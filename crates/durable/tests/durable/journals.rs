@@ -1,11 +1,12 @@
 //! Stores with several journals: after a kill, with damage, and while a journal is replaced.
 
-use std::io::{BufRead as _, BufReader};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use rustix::process::{Signal, getpid, kill_process};
 use strowger_durable::store::tools::{RepairOptions, StoppedStore, repair};
 use strowger_durable::store::{
     Batch, EntityId, Fence, FjallOptions, FjallStore, OpenError, Sequence, Store, Table,
@@ -212,14 +213,20 @@ async fn tables_are_written_while_thousands_of_commits_arrive() {
     close(store);
 }
 
-/// Appends rows until it is killed.
+/// Appends rows until some tables have been written and the last rows are not in them, and kills
+/// this process. Its parent might read what it says much later.
 #[expect(clippy::print_stdout, reason = "the parent reads it")]
 async fn append_until_killed(folder: &Path) {
+    const MAX_APPENDS: u64 = 1000;
     let store = open(folder).expect("it opens");
     let mut appender = Appender::new(&store, "large").await;
-    loop {
+    for appends in 1..=MAX_APPENDS {
         appender.append_rows().await;
-        println!("appended {}", appender.sequence.0);
+        println!("appended {appends}");
+        let tables = table_bytes(folder);
+        if tables > 0 && appends * APPEND_BYTES > tables + 2 * APPEND_BYTES {
+            kill_process(getpid(), Signal::KILL).expect("it may");
+        }
     }
 }
 
@@ -231,36 +238,17 @@ async fn appending_child() {
     }
 }
 
-/// Starts a child, kills it while a memtable is not written to a table yet, and returns the last
-/// append that it acknowledged.
+/// Starts a child that is killed while a memtable is not written to a table yet, and returns the
+/// last append that it acknowledged.
 fn run_child(folder: &Path) -> u64 {
-    const MAX_APPENDS: u64 = 1000;
-    let mut child = Command::new(std::env::current_exe().expect("this program"))
-        .args(["--exact", "journals::appending_child", "--nocapture"])
-        .env(FOLDER, folder)
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("it starts");
-    let output = BufReader::new(child.stdout.take().expect("a pipe"));
-    let (mut last, mut is_killed) = (0, false);
-    // After the kill, the pipe still has what was acknowledged before it.
-    for line in output.lines().map(|line| line.expect("text")) {
-        let Some((_, sequence)) = line.split_once("appended ") else {
-            continue;
-        };
-        last = sequence.parse().expect("a number");
-        // More than one memtable holds, and some tables have been written.
-        let (appended, tables) = (last * APPEND_BYTES, table_bytes(folder));
-        let is_behind = tables > 0 && appended > tables + BUFFER + 2 * APPEND_BYTES;
-        if !is_killed && (is_behind || last == MAX_APPENDS) {
-            assert!(is_behind, "memtables are always written in time");
-            child.kill().expect("it runs");
-            is_killed = true;
-        }
-    }
-    child.wait().expect("it has ended");
-    assert!(is_killed, "the child ended by itself");
-    last
+    let mut child = Command::new(std::env::current_exe().expect("this program"));
+    child.args(["--exact", "journals::appending_child", "--nocapture"]);
+    let output = child.env(FOLDER, folder).output().expect("it runs");
+    let killed = Some(Signal::KILL.as_raw());
+    assert_eq!(output.status.signal(), killed, "tables are always written");
+    let output = String::from_utf8(output.stdout).expect("text");
+    let (_, last) = output.rsplit_once("appended ").expect("an append");
+    last.trim_end().parse().expect("a number")
 }
 
 /// Returns the bytes of the tables of a store that may be open.
