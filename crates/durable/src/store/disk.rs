@@ -33,8 +33,9 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
+use self::journal::JournalScan;
 use self::mark::MarkFile;
-use self::rows::Rows;
+use self::rows::{GroupError, GroupNumber, Rows};
 use self::watchdog::Watchdog;
 use self::writer::{Job, Writer};
 use super::{
@@ -67,7 +68,9 @@ pub struct FjallOptions {
     /// Bytes of rows that are kept in memory until they are written to a table. While the last
     /// tables are being written, up to five times as much is in memory; further writes wait.
     pub buffer: u64,
-    /// `true` to open a store that has lost acknowledged writes, without them.
+    /// `true` to open a store that has lost acknowledged writes, without them. It keeps what is
+    /// intact on both sides of a damaged or missing journal, so that an entity may have later rows
+    /// without earlier ones; [`repair`](tools::repair) keeps only what is before it.
     pub accept_loss: bool,
     /// The time after which a write that has not ended is reported: in the log, and to all callers
     /// as [`StoreError::Stalled`].
@@ -358,7 +361,7 @@ fn open_rows(path: &Path, options: FjallOptions) -> Result<(Rows, MarkFile, [u64
     }
     // The database silently drops everything behind a damaged byte of a journal, and removes it
     // from the file; so it must not open such a store by itself.
-    let scans = journal::scan_journals(&database).map_err(io)?;
+    let scans = scan_database(&database).map_err(io)?;
     if !options.accept_loss
         && !seeded(Bug::DamagedJournalOpened)
         && let Some(scan) = journal::lossy(&scans, mark.group).next()
@@ -376,7 +379,7 @@ fn open_rows(path: &Path, options: FjallOptions) -> Result<(Rows, MarkFile, [u64
         opened => opened,
     };
     let mut rows = rows.map_err(|error| error.of_store(path))?;
-    let committed = rows
+    let mut committed = rows
         .committed_group()
         .map_err(|error| error.of_store(path))?;
     let groups = mark.group.saturating_sub(committed);
@@ -386,14 +389,37 @@ fn open_rows(path: &Path, options: FjallOptions) -> Result<(Rows, MarkFile, [u64
             let path = path.to_owned();
             return Err(OpenError::Lost { path, groups });
         }
+        // So that the next start does not miss them again.
+        let accepted = GroupNumber {
+            number: mark.group,
+            previous: Some(committed),
+        };
+        let written = rows.begin().commit(accepted, options.durability);
+        written
+            .map_err(|(GroupError::Write(error) | GroupError::Sync(error))| error.of_store(path))?;
+        committed = mark.group;
     }
-    if scans.iter().rev().skip(1).any(|scan| scan.is_damaged) {
-        // Groups are still missing between the journals, which the next start would find again.
+    if journal::has_gap(&scans) {
+        // So that the next start does not find it again.
         rows = close::empty(path, rows, options.write_deadline)
             .and_then(|()| Rows::open(&database, options.buffer))
             .map_err(|error| error.of_store(path))?;
     }
     Ok((rows, mark_file, [committed, mark.group]))
+}
+
+/// Reads the journals of a database that exists, and gives it one if it has none.
+fn scan_database(database: &Path) -> std::io::Result<Vec<JournalScan>> {
+    let mut scans = journal::scan_journals(database)?;
+    // If another process has the database open, it says so when it is opened here.
+    let lock = std::fs::File::open(database.join("lock"))?;
+    if lock.try_lock().is_ok() {
+        if scans.is_empty() {
+            journal::create_empty(database)?;
+        }
+        journal::compare_with_tables(&mut scans, database);
+    }
+    Ok(scans)
 }
 
 /// Creates a folder, unless it exists, so that it survives a loss of power.

@@ -106,9 +106,23 @@ const PARTS: usize = 6;
 /// Returns the folder of a store that was killed with many memtables in memory: it has journals
 /// with the rows of so many appends, and no tables.
 async fn store_without_tables(appends: u64) -> tempfile::TempDir {
+    killed_store(0, appends).await
+}
+
+/// Returns the folder of a store that was killed with many memtables in memory: it has tables with
+/// the rows of so many appends, and journals with those of so many later ones.
+async fn killed_store(in_tables: u64, appends: u64) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let (written, killed) = (folder.path().join("written"), folder.path().join("killed"));
-    drop(open(&written).expect("it opens"));
+    let store = open(&written).expect("it opens");
+    if in_tables > 0 {
+        let mut appender = Appender::new(&store, "large").await;
+        for _ in 0..in_tables {
+            appender.append_rows().await;
+        }
+    }
+    close(store);
+    assert_eq!(table_bytes(&written) > 0, in_tables > 0);
     copy(&written, &killed);
     let store = open(&written).expect("it opens");
     let mut appender = Appender::new(&store, "large").await;
@@ -230,7 +244,7 @@ async fn append_until_killed(folder: &Path) {
     }
 }
 
-/// The program of the child; in the parent, it does nothing.
+/// The program of a child; in the parent, it does nothing.
 #[tokio::test]
 async fn appending_child() {
     if let Some(folder) = std::env::var_os(FOLDER) {
@@ -238,15 +252,33 @@ async fn appending_child() {
     }
 }
 
-/// Starts a child that is killed while a memtable is not written to a table yet, and returns the
-/// last append that it acknowledged.
-fn run_child(folder: &Path) -> u64 {
+/// The program of another one.
+#[test]
+fn accepting_child() {
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        let options = FjallOptions {
+            accept_loss: true,
+            ..FjallOptions::default()
+        };
+        let _store = FjallStore::open(folder, options).expect("it opens");
+        kill_process(getpid(), Signal::KILL).expect("it may");
+    }
+}
+
+/// Starts a child, which kills itself, and returns its output.
+fn run_child(program: &str, folder: &Path) -> String {
     let mut child = Command::new(std::env::current_exe().expect("this program"));
-    child.args(["--exact", "journals::appending_child", "--nocapture"]);
+    child.args(["--exact", &format!("journals::{program}"), "--nocapture"]);
     let output = child.env(FOLDER, folder).output().expect("it runs");
     let killed = Some(Signal::KILL.as_raw());
-    assert_eq!(output.status.signal(), killed, "tables are always written");
-    let output = String::from_utf8(output.stdout).expect("text");
+    assert_eq!(output.status.signal(), killed, "{output:?}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// Starts a child that is killed while a memtable is not written to a table yet, and returns the
+/// last append that it acknowledged.
+fn run_appending_child(folder: &Path) -> u64 {
+    let output = run_child("appending_child", folder);
     let (_, last) = output.rsplit_once("appended ").expect("an append");
     last.trim_end().parse().expect("a number")
 }
@@ -262,7 +294,7 @@ fn table_bytes(path: &Path) -> u64 {
 #[tokio::test]
 async fn process_killed_before_a_memtable_is_written_loses_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
-    let acknowledged = run_child(folder.path());
+    let acknowledged = run_appending_child(folder.path());
     let store = open(folder.path()).expect("it opens");
     assert_rows(&store, "large", acknowledged).await;
     let mut appender = Appender::new(&store, "large").await;
@@ -352,6 +384,100 @@ async fn journal_that_ends_early_is_refused_with_the_remedy() {
 }
 
 #[tokio::test]
+async fn missing_oldest_journals_are_refused_with_the_remedy() {
+    for in_tables in [0, 20] {
+        let folder = killed_store(in_tables, 30).await;
+        let killed = folder.path().join("killed");
+        for oldest in [1, 3, PARTS - 1] {
+            let damaged = folder.path().join(format!("without-{oldest}"));
+            copy(&killed, &damaged);
+            for number in 0..oldest {
+                std::fs::remove_file(damaged.join(format!("db/{number}.jnl"))).expect("there");
+            }
+            let detail = format!("groups before journal {oldest}.jnl are missing");
+            // The first attempt changes nothing.
+            for _ in 0..2 {
+                let text = open(&damaged).expect_err("writes are missing").to_string();
+                assert!(text.contains(&detail), "{text}");
+                assert!(text.contains("strowger store repair"), "{text}");
+            }
+            let stopped = StoppedStore::open(&damaged).expect("it is stopped");
+            let report = stopped.check(&mut |_| {}).expect("it is readable");
+            assert_eq!(report.damaged_journals, [detail]);
+            assert!(report.lost_groups >= 30, "{}", report.lost_groups);
+            drop(stopped);
+
+            let accepted = folder.path().join(format!("accepted-{oldest}"));
+            copy(&damaged, &accepted);
+            run_child("accepting_child", &accepted);
+            close(open(&accepted).expect("its loss was accepted"));
+
+            let report = repair(&damaged, RepairOptions::default(), &mut |_| {});
+            assert!(report.expect("it is repaired").is_needed);
+            let store = open(&damaged).expect("it was repaired");
+            assert_rows(&store, "large", in_tables).await;
+            close(store);
+        }
+        let store = open(&killed).expect("it is intact");
+        assert_rows(&store, "large", in_tables + 30).await;
+        close(store);
+    }
+}
+
+/// Removes all journals of a store.
+fn remove_journals(path: &Path) {
+    for entry in std::fs::read_dir(path.join("db")).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_some_and(|end| end == "jnl") {
+            std::fs::remove_file(path).expect("it is there");
+        }
+    }
+}
+
+#[tokio::test]
+async fn tables_are_read_although_all_journals_are_missing() {
+    const IN_TABLES: u64 = 20;
+    let folder = killed_store(IN_TABLES, 30).await;
+    let (killed, stopped) = (folder.path().join("killed"), folder.path().join("written"));
+    // After a clean stop, nothing is missing.
+    remove_journals(&stopped);
+    {
+        let stopped = StoppedStore::open(&stopped).expect("it is stopped");
+        let report = stopped.check(&mut |_| {}).expect("it is readable");
+        assert!(report.is_intact(), "{report:?}");
+    }
+    let store = open(&stopped).expect("it opens");
+    assert_rows(&store, "large", IN_TABLES + 30).await;
+    Appender::new(&store, "large").await.append_rows().await;
+    close(store);
+    let store = open(&stopped).expect("it opens");
+    assert_rows(&store, "large", IN_TABLES + 31).await;
+    close(store);
+
+    remove_journals(&killed);
+    for _ in 0..2 {
+        let refused = open(&killed).expect_err("acknowledged writes are missing");
+        let OpenError::Lost { groups, .. } = refused else {
+            panic!("{refused:?}");
+        };
+        assert!((30..40).contains(&groups), "{groups}");
+    }
+    let repaired = folder.path().join("repaired");
+    copy(&killed, &repaired);
+    repair(&repaired, RepairOptions::default(), &mut |_| {}).expect("it is repaired");
+    run_child("accepting_child", &killed);
+    for path in [&repaired, &killed] {
+        let store = open(path).expect("the loss was accepted");
+        assert_rows(&store, "large", IN_TABLES).await;
+        Appender::new(&store, "large").await.append_rows().await;
+        close(store);
+        let store = open(path).expect("it opens");
+        assert_rows(&store, "large", IN_TABLES + 1).await;
+        close(store);
+    }
+}
+
+#[tokio::test]
 async fn loss_in_a_sealed_journal_is_accepted_once() {
     let folder = store_without_tables(30).await;
     let killed = folder.path().join("killed");
@@ -370,15 +496,8 @@ async fn loss_in_a_sealed_journal_is_accepted_once() {
             std::fs::write(journal(copied), damaged).expect("it is written");
             open(copied).expect_err("acknowledged writes are missing");
         }
-        let options = FjallOptions {
-            accept_loss: true,
-            ..FjallOptions::default()
-        };
-        // It does not end cleanly, as a killed process would not.
-        std::mem::forget(FjallStore::open(&accepted, options).expect("it opens"));
-        let later = folder.path().join(format!("later-{number}"));
-        copy(&accepted, &later);
-        let store = open(&later).expect("its loss was accepted");
+        run_child("accepting_child", &accepted);
+        let store = open(&accepted).expect("its loss was accepted");
         let mut appender = Appender::new(&store, "another").await;
         appender.append_rows().await;
         close(store);

@@ -12,7 +12,7 @@
 //!
 //! A journal that ends early, but behind a whole batch, has no damaged byte. So each group has the
 //! number of the one before it, and the first group of a journal tells what the journal before it
-//! should end with.
+//! should end with. The groups before the oldest journal are in the tables.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::Xxh3;
 
-use super::rows::{GROUP_KEY, GroupNumber};
+use super::rows::{GROUP_KEY, GroupNumber, Rows};
 
 /// The end of a batch: its tag, and behind the digest these bytes.
 const END: (u8, [u8; 4]) = (3, *b"FJL\x03");
@@ -42,6 +42,8 @@ pub(super) struct JournalScan {
     pub(super) group: Option<u64>,
     /// The number of the group before the first one among them.
     follows: Option<u64>,
+    /// `true` for the oldest journal if the group before its first one is not in the tables either.
+    pub(super) misses_earlier: bool,
 }
 
 impl JournalScan {
@@ -55,6 +57,9 @@ impl fmt::Display for JournalScan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.path.file_name().unwrap_or_default();
         let (name, at) = (name.display(), self.valid);
+        if self.misses_earlier {
+            return write!(f, "groups before journal {name} are missing");
+        }
         if self.ends_early() {
             return write!(
                 f,
@@ -109,6 +114,30 @@ pub(super) fn scan_journals(database: &Path) -> io::Result<Vec<JournalScan>> {
     Ok(scans)
 }
 
+/// Looks whether the groups before the oldest journal are in the tables of the database, which
+/// nothing else may have open. It is the database that reports tables that cannot be read.
+pub(super) fn compare_with_tables(scans: &mut [JournalScan], database: &Path) {
+    if let Some(oldest) = scans.first_mut()
+        && let Some(follows) = oldest.follows.filter(|follows| *follows > 0)
+        && let Ok(group) = Rows::group_in_tables(database)
+    {
+        oldest.misses_earlier = group < follows;
+    }
+}
+
+/// Creates an empty journal in a database that has none. Without one, the database would not find
+/// the rows in its tables: its clock of transactions would begin anew.
+pub(super) fn create_empty(database: &Path) -> io::Result<()> {
+    File::create_new(database.join("0.jnl"))?.sync_all()?;
+    File::open(database)?.sync_all()
+}
+
+/// Returns `true` if groups are missing before a journal, whatever the mark says.
+pub(super) fn has_gap(scans: &[JournalScan]) -> bool {
+    let sealed = scans.split_last().map_or(&[][..], |(_, sealed)| sealed);
+    scans.iter().any(|scan| scan.misses_earlier) || sealed.iter().any(|scan| scan.is_damaged)
+}
+
 /// Returns the journals whose damage is a loss, given the group of the mark.
 ///
 /// A journal that is followed by another one was synced, so damage in it is one. In the last one,
@@ -118,7 +147,9 @@ pub(super) fn lossy(scans: &[JournalScan], marked: u64) -> impl Iterator<Item = 
     let is_behind = last_group.is_none_or(|last| last < marked);
     let sealed = scans.len().saturating_sub(1);
     let numbered = scans.iter().enumerate();
-    let lossy = numbered.filter(move |(at, scan)| scan.is_damaged && (*at < sealed || is_behind));
+    let lossy = numbered.filter(move |(at, scan)| {
+        scan.misses_earlier || scan.is_damaged && (*at < sealed || is_behind)
+    });
     lossy.map(|(_, scan)| scan)
 }
 
@@ -200,6 +231,7 @@ fn scan(path: &Path, last: &mut Option<u64>) -> io::Result<JournalScan> {
         is_damaged,
         group,
         follows,
+        misses_earlier: false,
     })
 }
 
@@ -307,7 +339,7 @@ fn read_rest(mut file: &File, valid: u64) -> io::Result<(u64, bool)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::disk::{Durability, Rows};
+    use crate::store::disk::Durability;
 
     /// Makes a database of some groups, and returns its journal.
     fn journal(groups: u64) -> Vec<u8> {

@@ -25,6 +25,7 @@ use fjall::{
     AbstractTree as _, Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode,
     Readable,
 };
+use lsm_tree::{SeqNo, SequenceNumberCounter};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::{DatabaseError, Durability, catch_database_panic};
@@ -101,6 +102,23 @@ impl Rows {
         let value = catch_database_panic(|| self.table.get(GROUP_KEY))?;
         let group = value.and_then(|value| GroupNumber::decode(&value));
         Ok(group.map(|group| group.number).unwrap_or_default())
+    }
+
+    /// Returns the number of the last group in the tables of a database, whatever its journals
+    /// have. Nothing else may have the database open.
+    pub(super) fn group_in_tables(database: &Path) -> Result<u64, DatabaseError> {
+        let tables = database.join(TABLES);
+        catch_database_panic(|| {
+            // It would be created.
+            if !tables.join("current").try_exists()? {
+                return Ok(0);
+            }
+            let numbers = SequenceNumberCounter::default();
+            let tree = lsm_tree::Config::new(tables, numbers.clone(), numbers).open()?;
+            let value = tree.get(GROUP_KEY, SeqNo::MAX)?;
+            let group = value.and_then(|value| GroupNumber::decode(&value));
+            Ok(group.map(|group| group.number).unwrap_or_default())
+        })
     }
 
     /// Starts a group.
@@ -435,6 +453,8 @@ pub(super) enum GroupError {
     Sync(DatabaseError),
 }
 
+/// The folder of the only table in the folder of a database.
+const TABLES: &str = "keyspaces/1";
 /// The key of the numbers of the last group.
 pub(super) const GROUP_KEY: &[u8] = &[0, 0];
 /// The number of the table with the head of an entity.

@@ -70,12 +70,14 @@ impl StoppedStore {
             let (path, known) = (path.to_owned(), MarkFile::FORMAT);
             return Err(OpenError::UnknownFormat { path, found, known }.into());
         }
-        let scans = journal::scan_journals(&database).map_err(ToolError::io(path))?;
-        let damaged_journals = journal::lossy(&scans, mark.group);
-        let damaged_journals = damaged_journals.map(ToString::to_string).collect();
+        let mut scans = journal::scan_journals(&database).map_err(ToolError::io(path))?;
         let folder = temporary_folder()?;
         let copy = folder.0.join("db");
-        copy_database(&database, &copy, &scans).map_err(ToolError::io(&copy))?;
+        copy_tables(&database, &copy).map_err(ToolError::io(&copy))?;
+        journal::compare_with_tables(&mut scans, &copy);
+        copy_journals(&scans, &copy).map_err(ToolError::io(&copy))?;
+        let damaged_journals = journal::lossy(&scans, mark.group);
+        let damaged_journals = damaged_journals.map(ToString::to_string).collect();
         let rows = Rows::open_idle(&copy).map_err(|error| ToolError::Unopened {
             path: path.to_owned(),
             detail: error.to_string(),
@@ -235,8 +237,9 @@ fn temporary_folder() -> Result<PartialFolder, ToolError> {
     }
 }
 
-/// Makes a folder with the contents of a database, whose tables are links: they never change.
-fn copy_database(from: &Path, to: &Path, journals: &[JournalScan]) -> io::Result<()> {
+/// Makes a folder with the contents of a database, but its journals. Its tables are links: they
+/// never change.
+fn copy_tables(from: &Path, to: &Path) -> io::Result<()> {
     let from = from.canonicalize()?;
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(&from)? {
@@ -251,11 +254,19 @@ fn copy_database(from: &Path, to: &Path, journals: &[JournalScan]) -> io::Result
             fs::copy(path, to.join(name))?;
         }
     }
+    Ok(())
+}
+
+/// Copies journals into a folder, up to the first group that is missing. Later groups without it
+/// would be a state that never was.
+fn copy_journals(journals: &[JournalScan], to: &Path) -> io::Result<()> {
+    if journals.first().is_none_or(|oldest| oldest.misses_earlier) {
+        return journal::create_empty(to);
+    }
     for (number, journal) in journals.iter().enumerate() {
         let name = journal.path.file_name().unwrap_or_default();
         let mut input = File::open(&journal.path)?.take(journal.valid);
         io::copy(&mut input, &mut File::create(to.join(name))?)?;
-        // Later groups without the missing ones would be a state that never was.
         if journal.is_damaged && number + 1 < journals.len() {
             break;
         }
