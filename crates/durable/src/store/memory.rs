@@ -17,7 +17,8 @@ use super::{
 /// A store in memory.
 ///
 /// Clones share their contents. Nothing survives the process; [`MemoryStore::reopen`] stands for
-/// its restart.
+/// its restart. It is for tests: its memory grows with each operation, because
+/// [`MemoryStore::history`] has them all.
 ///
 /// With [`MemoryStore::seeded`], each operation reaches the store after a delay of its own and is
 /// acknowledged after another, on tokio's clock. Operations of different callers overtake each
