@@ -176,6 +176,14 @@ fn block_that_breaks_a_rule_is_found() {
 }
 
 #[test]
+fn ports_are_replaced_but_no_part_of_a_longer_number() {
+    let text = "```sh\ntest 8805 -ne $((8804 + 1))\n\
+                test 18805161985 -eq $((18804161985 + 1000000))\n\
+                test 27700 -eq $((27699 + 1))\n```\n";
+    assert_eq!(session::run("docs/sample.md", text).failures, [""; 0]);
+}
+
+#[test]
 fn indented_blocks_are_read() {
     let text = "a\n\n- b\n  <!-- not run: c -->\n  ```sh\n  d\n    e\n  ```\n";
     let (blocks, wrong) = block::read(text);

@@ -81,8 +81,11 @@ impl Workspace {
 
     /// Replaces the ports in a text by free ones.
     pub(super) fn with_ports(&self, text: &str) -> String {
-        let replace = |text: String, (named, ours): &(&str, String)| text.replace(named, ours);
-        self.ports.iter().fold(text.to_owned(), replace)
+        self.ports
+            .iter()
+            .fold(text.to_owned(), |text, (named, ours)| {
+                replace_number(&text, named, ours)
+            })
     }
 
     /// Replaces the ports in the output that a page shows.
@@ -193,6 +196,23 @@ fn cap_option(command: &str, option: &str, most: u64) -> String {
         }
     });
     words.collect::<Vec<String>>().join(" ")
+}
+
+/// Replaces a number in a text, but not where it is a part of a longer one.
+fn replace_number(text: &str, number: &str, by: &str) -> String {
+    let is_digit = |next: char| next.is_ascii_digit();
+    let mut replaced = String::with_capacity(text.len());
+    let mut end = 0;
+    for (at, _) in text.match_indices(number) {
+        let behind = at + number.len();
+        if !text[..at].ends_with(is_digit) && !text[behind..].starts_with(is_digit) {
+            replaced.push_str(&text[end..at]);
+            replaced.push_str(by);
+            end = behind;
+        }
+    }
+    replaced.push_str(&text[end..]);
+    replaced
 }
 
 /// Returns a port that nothing uses. It is below those that the system gives to sockets without a
