@@ -359,6 +359,11 @@ fn open_rows(path: &Path, options: FjallOptions) -> Result<(Rows, MarkFile, [u64
         create_database(path, &database, options.buffer)?;
         mark_file.unlock().map_err(io)?;
     }
+    // Not even if a loss is accepted: the tables may be intact.
+    if let Some(file) = Rows::missing_file(&database).map_err(io)? {
+        let (path, detail) = (path.to_owned(), format!("{file} is missing"));
+        return Err(OpenError::Damaged { path, detail });
+    }
     // The database silently drops everything behind a damaged byte of a journal, and removes it
     // from the file; so it must not open such a store by itself.
     let scans = scan_database(&database).map_err(io)?;

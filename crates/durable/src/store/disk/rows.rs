@@ -104,15 +104,24 @@ impl Rows {
         Ok(group.map(|group| group.number).unwrap_or_default())
     }
 
+    /// Returns the first of the files without which the database takes its tables for unfinished
+    /// ones, and deletes them when it is opened. `None` if it has all of them, as it always had
+    /// since it was created.
+    pub(super) fn missing_file(database: &Path) -> std::io::Result<Option<&'static str>> {
+        for file in VERSION_FILES {
+            if !database.join(file).try_exists()? {
+                return Ok(Some(file));
+            }
+        }
+        Ok(None)
+    }
+
     /// Returns the number of the last group in the tables of a database, whatever its journals
-    /// have. Nothing else may have the database open.
+    /// have. Nothing else may have the database open, and no file may be missing: it would be
+    /// created.
     pub(super) fn group_in_tables(database: &Path) -> Result<u64, DatabaseError> {
         let tables = database.join(TABLES);
         catch_database_panic(|| {
-            // It would be created.
-            if !tables.join("current").try_exists()? {
-                return Ok(0);
-            }
             let numbers = SequenceNumberCounter::default();
             let tree = lsm_tree::Config::new(tables, numbers.clone(), numbers).open()?;
             let value = tree.get(GROUP_KEY, SeqNo::MAX)?;
@@ -455,6 +464,8 @@ pub(super) enum GroupError {
 
 /// The folder of the only table in the folder of a database.
 const TABLES: &str = "keyspaces/1";
+/// The files that name the tables of the list of keyspaces, and of the rows.
+const VERSION_FILES: [&str; 2] = ["keyspaces/0/current", "keyspaces/1/current"];
 /// The key of the numbers of the last group.
 pub(super) const GROUP_KEY: &[u8] = &[0, 0];
 /// The number of the table with the head of an entity.

@@ -289,6 +289,52 @@ async fn flipped_bits_are_reported_wherever_they_are() {
 }
 
 #[tokio::test]
+async fn tables_are_kept_although_the_file_that_names_them_is_missing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [source, path] = ["source", "copy"].map(|name| folder.path().join(name));
+    let store = open(&source);
+    fill(&store, 1).await;
+    // A backup has its rows in tables, and later ones in the journal.
+    store.backup(&path).await.expect("it is copied");
+    drop(store);
+    let store = open(&path);
+    put(&store, &entity("test", "late"), &[b"one"]).await;
+    drop(store);
+    let expected = export(&path);
+    for missing in ["keyspaces/0/current", "keyspaces/1/current"] {
+        let file = path.join("db").join(missing);
+        let bytes = std::fs::read(&file).expect("a file");
+        std::fs::remove_file(&file).expect("it is there");
+        let unchanged = files(&path);
+        for accept_loss in [false, true] {
+            let options = FjallOptions {
+                accept_loss,
+                ..FjallOptions::default()
+            };
+            let refused = FjallStore::open(&path, options);
+            let Err(OpenError::Damaged { detail, .. }) = &refused else {
+                panic!("{refused:?}");
+            };
+            assert_eq!(*detail, format!("{missing} is missing"));
+        }
+        let Err(refused) = StoppedStore::open(&path) else {
+            panic!("without {missing}, rows would be missing");
+        };
+        let text = refused.to_string();
+        assert!(text.contains(&format!("{missing} is missing")), "{text}");
+        let refused = repair(&path, RepairOptions::default(), &mut |_| {});
+        assert!(
+            matches!(refused, Err(ToolError::Unopened { .. })),
+            "{refused:?}"
+        );
+        assert!(files(&path) == unchanged, "nothing is deleted");
+        std::fs::write(&file, &bytes).expect("it is written");
+        assert!(export(&path) == expected);
+    }
+    assert!(check(&path).is_intact());
+}
+
+#[tokio::test]
 async fn unreadable_part_of_a_table_costs_only_what_is_in_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let [store, path] = ["store", "copy"].map(|name| folder.path().join(name));

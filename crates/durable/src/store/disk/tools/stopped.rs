@@ -70,6 +70,10 @@ impl StoppedStore {
             let (path, known) = (path.to_owned(), MarkFile::FORMAT);
             return Err(OpenError::UnknownFormat { path, found, known }.into());
         }
+        if let Some(file) = Rows::missing_file(&database).map_err(ToolError::io(path))? {
+            let (path, detail) = (path.to_owned(), format!("{file} is missing"));
+            return Err(ToolError::Unopened { path, detail });
+        }
         let mut scans = journal::scan_journals(&database).map_err(ToolError::io(path))?;
         let folder = temporary_folder()?;
         let copy = folder.0.join("db");
