@@ -58,13 +58,18 @@ pub(super) struct ComponentShared {
     on_stage: Option<StageCallback>,
 }
 
-/// The version, state and permit that the next incarnation starts with.
+/// The version, state and permit that the next incarnation starts with, and what ended the ones
+/// before it.
 struct CurrentVersion {
     image: Arc<Image>,
     /// The reserved capacity at the host; `None` while the component is passivated.
     permit: Option<CapacityPermit>,
     incarnations: u32,
     saved: Option<SavedState>,
+    /// Number of faults.
+    faults: u64,
+    /// The latest fault. It is set together with the count, so that no reader sees one without the
+    /// other.
     fault: Option<Fault>,
 }
 
@@ -72,7 +77,6 @@ struct CurrentVersion {
 struct ComponentStats {
     calls: AtomicU64,
     refused: AtomicU64,
-    faults: AtomicU64,
     poison: AtomicU64,
     memory: AtomicUsize,
 }
@@ -109,7 +113,7 @@ pub struct ComponentInfo {
     pub throttled: u64,
     /// Total delay of these calls.
     pub delayed: Duration,
-    /// The latest fault.
+    /// The latest fault: the last of those that `faults` counts.
     pub fault: Option<Fault>,
 }
 
@@ -144,6 +148,7 @@ impl ComponentArgs {
                 permit: Some(permit),
                 incarnations: 0,
                 saved: None,
+                faults: 0,
                 fault: None,
             }),
             backlog: Mutex::default(),
@@ -212,7 +217,6 @@ impl ComponentArgs {
         let ComponentStats {
             calls,
             refused,
-            faults,
             poison,
             memory,
         } = &self.0.stats;
@@ -224,7 +228,7 @@ impl ComponentArgs {
             digest: current.image.digest(),
             calls: calls.load(Ordering::Relaxed),
             refused: refused.load(Ordering::Relaxed),
-            faults: faults.load(Ordering::Relaxed),
+            faults: current.faults,
             poison: poison.load(Ordering::Relaxed),
             incarnations: current.incarnations,
             memory: memory.load(Ordering::Relaxed),
@@ -467,9 +471,11 @@ impl ComponentShared {
     }
 
     pub(super) fn record_fault(&self, fault: &Fault) {
-        self.stats.faults.fetch_add(1, Ordering::Relaxed);
         metric::fault(&self.name, &fault.kind);
-        self.current.lock().fault = Some(fault.clone());
+        let fault = fault.clone();
+        let mut current = self.current.lock();
+        current.faults += 1;
+        current.fault = Some(fault);
     }
 
     pub(super) fn count_handled(&self, count: u32, refused: bool) {

@@ -1,7 +1,8 @@
 //! The lifecycle of components: starts, faults, state, upgrades.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use strowger_wasm::CallError;
@@ -46,6 +47,43 @@ fn refusal_is_an_answer_not_a_fault() {
     assert_eq!(answer, Err(CallError::Refused("not today".to_owned())));
     let info = refuser.args.info();
     assert_eq!((info.refused, info.faults, info.incarnations), (1, 0, 1));
+}
+
+/// Another thread reads the stats while a component fails over and over again, alternately in two
+/// ways: each count comes with the fault that was counted last.
+#[test]
+fn stats_count_a_fault_together_with_its_description() {
+    const FAULTS: u64 = 2000;
+    const KINDS: [&str; 2] = ["bug", "panic"];
+    let testbed = Testbed::new();
+    let guest = Guest::new().handle(
+        "(if (local.get $len) (then unreachable))
+         (i32.div_u (i32.const 1) (local.get $len))",
+    );
+    let rule = "[restart]\nintensity = 10000\nbackoff = \"1us\"\nbackoff_max = \"1us\"";
+    let guest = testbed.start(&guest, "guest", rule);
+    let args = guest.args.clone();
+    let reader = thread::spawn(move || {
+        let until = Instant::now() + Duration::from_secs(60);
+        let mut counts = 0;
+        let mut last = 0;
+        while last < FAULTS {
+            assert!(Instant::now() < until, "only {last} faults");
+            let info = args.info();
+            let kind = info.fault.as_ref().map(|fault| fault.kind.name());
+            let expected = (info.faults > 0).then(|| KINDS[(info.faults % 2) as usize]);
+            assert_eq!(kind, expected, "after {} faults", info.faults);
+            counts += u64::from(info.faults != last);
+            last = info.faults;
+        }
+        counts
+    });
+    for fault in 1..=FAULTS {
+        testbed.tell(&guest, if fault % 2 == 0 { "" } else { "x" });
+        testbed.system.advance(Duration::from_millis(1));
+    }
+    let counts = reader.join().expect("each count has its fault");
+    assert!(counts > 1, "the reader saw {counts} counts");
 }
 
 #[test]
