@@ -281,7 +281,11 @@ impl ResumableRows {
 }
 
 /// Runs a program and passes on each row as soon as it is written.
+///
+/// Backtraces are off, whatever the shell says: some rows measure failures, and a backtrace takes
+/// longer than the rest of one.
 fn read_rows(command: &mut Command, mut each: impl FnMut(Value) -> Outcome) -> Outcome {
+    command.env("RUST_BACKTRACE", "0");
     let shown = step::display(command);
     let mut child = process::spawn(command.stdout(Stdio::piped()))?;
     let output = child.take_stdout()?;

@@ -120,6 +120,7 @@ const HOG_ROWS: &[(&str, usize)] = &[
 ];
 
 fn main() {
+    native::silence_injected_panics();
     let plan = Plan::from_args(&["wasm"], Estimate::Median);
     let workers = Workers::start();
     memory(&plan, &workers);
