@@ -37,7 +37,9 @@ fn rows(node: &Running) -> Vec<Value> {
 pub(crate) fn hogs(control: &str, files: &Files, count: usize, turns: u32) -> Vec<String> {
     let mut names = Vec::new();
     for number in 0..count {
-        let (name, manifest) = files.hog(number, turns, "");
+        // A call of some milliseconds may take longer than the default on a slow machine; the fault
+        // would end the messages with which the component keeps itself busy.
+        let (name, manifest) = files.hog(number, turns, "[limits]\ndeadline = \"1s\"");
         let ran = deploy_at(control, &manifest);
         assert_eq!(ran.code, 0, "{}", ran.err);
         names.push(name);
