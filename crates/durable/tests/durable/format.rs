@@ -21,8 +21,8 @@ use strowger::{Accepts, ActorRef, ActorSystem, Ask, BoxError, Request};
 use strowger_durable::store::tools::StoppedStore;
 use strowger_durable::store::{Durability, EntityId, FjallOptions, FjallStore, Sequence, Store};
 use strowger_durable::{
-    Delivery, DurableActor, DurableContext, Entities, EntityKind, EntityRef, IdempotencyKey,
-    Reminder,
+    AnswerWindow, Delivery, DurableActor, DurableContext, Entities, EntityKind, EntityRef,
+    IdempotencyKey, Reminder,
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::timeout;
@@ -45,6 +45,11 @@ const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 /// Increments of the keeper: more than there are between two writes of a head in any format.
 const INCREMENTS: u64 = 300;
 const EVENTS: u64 = 10;
+/// A fixture is as old as its format, and its last answers still have to be in the window.
+pub(crate) const ANSWERS_OF_FIXTURES: AnswerWindow = AnswerWindow {
+    age: NEVER,
+    ..AnswerWindow::DEFAULT
+};
 
 /// Increments; the answer is the new value.
 struct Increment(IdempotencyKey);
@@ -104,6 +109,7 @@ struct Keeper<const RECEIVES: bool>(UnboundedSender<String>);
 
 impl<const RECEIVES: bool> DurableActor for Keeper<RECEIVES> {
     const KIND: &'static str = if RECEIVES { "receiver" } else { "keeper" };
+    const ANSWERS: AnswerWindow = ANSWERS_OF_FIXTURES;
 
     type State = Kept;
     type Msg = KeeperMessage;

@@ -7,9 +7,11 @@ use serde::{Deserialize, Serialize};
 use strowger::{Accepts, Ask, BoxError, Recipient, Request};
 use strowger_durable::store::Store;
 use strowger_durable::{
-    Durable, DurableArgs, EventContext, EventRetention, EventSourced, IdempotencyKey, Reminder,
-    Sourced,
+    AnswerWindow, Durable, DurableArgs, EventContext, EventRetention, EventSourced, IdempotencyKey,
+    Reminder, Sourced,
 };
+
+use crate::format::ANSWERS_OF_FIXTURES;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum LedgerEvent {
@@ -122,6 +124,7 @@ impl<const EVERY: u64, const KEEPS: bool> EventSourced for Ledger<EVERY, KEEPS> 
         false => EventRetention::SinceSnapshot,
     };
     const IDLE: Duration = Duration::from_millis(20);
+    const ANSWERS: AnswerWindow = ANSWERS_OF_FIXTURES;
 
     type State = Book;
     type Event = LedgerEvent;
