@@ -6,13 +6,14 @@ mod report;
 mod restore;
 
 use std::collections::VecDeque;
+use std::collections::hash_map::Entry;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use strowger::{Actor, Ask, Context, EarliestTimer, MailboxSpec, Reply};
 use strowger_pfcp::association::{AssociationId, NodeName, Recovery};
 use strowger_pfcp::endpoint::{Endpoint as Protocol, EndpointConfig, Event, Role, Transmit};
@@ -103,8 +104,9 @@ pub(super) struct LoadActor {
     turn: u64,
     /// The number of modifications that are due, including fractions.
     modifications: f64,
-    /// Sessions with a modification in progress.
-    modifying: FxHashSet<Seid>,
+    /// The number of modifications in progress, of the sessions that have any. They are not deleted
+    /// until the answer: the deletion could overtake the modification.
+    modifying: FxHashMap<Seid, usize>,
     journal: Option<Arc<Mutex<Journal>>>,
     /// Number of requests so far.
     numbers: u64,
@@ -191,7 +193,7 @@ impl Actor for LoadActor {
             panics: 0,
             turn: 0,
             modifications: 0.0,
-            modifying: FxHashSet::default(),
+            modifying: FxHashMap::default(),
             journal,
             numbers: 0,
             step,
@@ -295,7 +297,7 @@ impl LoadActor {
         }
     }
 
-    /// Starts all requests that the schedule has due.
+    /// Injects the panic and starts all requests that the schedule has due.
     fn work(&mut self, now: Instant) {
         let elapsed = now.saturating_duration_since(self.began);
         if self
@@ -308,6 +310,9 @@ impl LoadActor {
         if !self.search.is_up() {
             return self.skip(now);
         }
+        // Before the requests: a load that is behind its schedule deletes a session as soon as it
+        // holds it.
+        self.inject_due_panic(now);
         match self.plan.pace {
             LoadPace::Rate(rate) if rate > 0.0 => {
                 while let Some(at) = due(self.began, self.scheduled, rate, now) {
@@ -338,18 +343,6 @@ impl LoadActor {
                 }
             }
         }
-        if let Some(panic_injection) = &self.plan.panic_injection {
-            let rate = panic_injection.rate;
-            let before = self.panics;
-            while rate > 0.0 && due(self.began, self.panics, rate, now).is_some() {
-                self.panics += 1;
-            }
-            // One panic stands for all that were missed during a stall: issued at once, they would
-            // fill the mailboxes of a few sessions.
-            if self.panics > before {
-                self.inject_panic(now);
-            }
-        }
     }
 
     fn establish(&mut self, now: Instant, intended: Instant) {
@@ -378,10 +371,7 @@ impl LoadActor {
 
     /// Modifies a session that has no modification in progress.
     fn modify(&mut self, now: Instant, intended: Instant) {
-        let Some(seid) = self
-            .pick_held_session()
-            .filter(|seid| !self.modifying.contains(seid))
-        else {
+        let Some(seid) = self.pick_unmodified_session() else {
             return;
         };
         let applied = self.modified.get(&seid).copied().unwrap_or_default();
@@ -393,7 +383,7 @@ impl LoadActor {
     fn resume_idle_session(&mut self, now: Instant, seid: Seid) {
         self.stats.lock().downlink_reports += 1;
         let applied = self.modified.get(&seid).copied().unwrap_or_default();
-        if applied.is_idle() && !self.modifying.contains(&seid) {
+        if applied.is_idle() && !self.modifying.contains_key(&seid) {
             self.change(now, now, seid, applied.next(ChangeKind::Idle, self.numbers));
         }
     }
@@ -407,26 +397,44 @@ impl LoadActor {
         let message_type = MessageType::SESSION_MODIFICATION_REQUEST;
         let kind = Operation::Modify(seid, change);
         if self.send(now, intended, message_type, remote, &body, kind) {
-            self.modifying.insert(seid);
+            self.modification_started(seid);
             self.stats.lock().sent += 1;
         }
     }
 
-    /// Returns one of the held sessions.
-    fn pick_held_session(&mut self) -> Option<Seid> {
+    fn modification_started(&mut self, seid: Seid) {
+        *self.modifying.entry(seid).or_default() += 1;
+    }
+
+    fn modification_ended(&mut self, seid: Seid) {
+        if let Entry::Occupied(mut modifications) = self.modifying.entry(seid) {
+            *modifications.get_mut() -= 1;
+            if *modifications.get() == 0 {
+                modifications.remove();
+            }
+        }
+    }
+
+    /// Returns one of the held sessions, or `None` if that session is being modified.
+    fn pick_unmodified_session(&mut self) -> Option<Seid> {
         // A fixed stride visits all sessions without a source of randomness.
         self.turn = self.turn.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let place = self.turn.checked_rem(self.order.len() as u64)?;
         let place = usize::try_from(place).unwrap_or_default();
-        self.order.get(place).copied()
+        let seid = self.order.get(place).copied()?;
+        (!self.modifying.contains_key(&seid)).then_some(seid)
     }
 
     /// Deletes the session that has been held longest. Returns `false` if there is none.
     fn delete_oldest(&mut self, now: Instant, intended: Instant) -> bool {
         while let Some(seid) = self.order.pop_front() {
-            if self.modifying.contains(&seid) {
+            if self.modifying.contains_key(&seid) {
                 self.order.push_back(seid);
-                if self.order.iter().all(|seid| self.modifying.contains(seid)) {
+                if self
+                    .order
+                    .iter()
+                    .all(|seid| self.modifying.contains_key(seid))
+                {
                     return false;
                 }
                 continue;

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use strowger::ActorSystem;
 use strowger_pfcp::endpoint::message;
@@ -28,9 +28,14 @@ fn plan(node: &NodeHandle) -> LoadPlan {
     plan
 }
 
+/// Far longer than any wait of these tests takes on a busy machine.
+const LIMIT: Duration = Duration::from_secs(120);
+
 /// Waits until the statistics satisfy a condition.
 async fn until(load: &LoadHandle, wanted: impl Fn(&LoadStats) -> bool) {
+    let start = Instant::now();
     while !wanted(&load.snapshot()) {
+        assert!(start.elapsed() < LIMIT, "{:?}", load.snapshot());
         load.held().await.unwrap();
         tokio::task::yield_now().await;
     }
@@ -88,6 +93,26 @@ async fn panics_under_load_lose_no_session() {
     until(&load, |stats| stats.panics > 100).await;
     load.stop();
     let stats = load.finished().await;
+    assert_eq!((stats.lost, stats.rejected), (0, 0), "{stats:?}");
+    assert_eq!(stats.probes_accepted, stats.probes);
+}
+
+/// Every session is replaced as soon as it is held.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn panics_are_injected_at_rate_above_capacity_of_node() {
+    let (system, node) = node().await;
+    let mut plan = plan(&node);
+    plan.pace = LoadPace::Rate(10_000_000.0);
+    plan.sessions = 10;
+    plan.panic_injection = Some(PanicInjection {
+        node: node.clone(),
+        rate: 200.0,
+    });
+    let load = Load::start(&system, plan).await.unwrap();
+    until(&load, |stats| stats.panics > 100).await;
+    load.stop();
+    let stats = load.finished().await;
+    assert!(stats.established > 10, "{stats:?}");
     assert_eq!((stats.lost, stats.rejected), (0, 0), "{stats:?}");
     assert_eq!(stats.probes_accepted, stats.probes);
 }
@@ -168,12 +193,9 @@ async fn holding(node: &NodeHandle, system: &ActorSystem) -> (LoadHandle, (Seid,
     plan.keep = true;
     plan.on_loss = OnLoss::Forget;
     let load = Load::start(system, plan).await.unwrap();
-    loop {
-        if let Some(&first) = load.held().await.unwrap().first() {
-            return (load, first);
-        }
-        tokio::task::yield_now().await;
-    }
+    until(&load, |stats| stats.held > 0).await;
+    let first = load.held().await.unwrap().first().copied().unwrap();
+    (load, first)
 }
 
 #[tokio::test]
@@ -200,7 +222,9 @@ async fn modify_counts_missing_session_as_lost() {
     let request = message(&Header::session(kind, remote, Sequence::new(1)), &[]).unwrap();
     let other = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
     other.send_to(&request, node.local_addr()).await.unwrap();
+    let start = Instant::now();
     while node.session(remote).is_some() {
+        assert!(start.elapsed() < LIMIT, "the session is not deleted");
         tokio::task::yield_now().await;
     }
     let answer = load.modify(local).await.unwrap();

@@ -67,7 +67,7 @@ impl LoadActor {
                 stats.sessions_lost += u64::from(unknown);
             }
             Operation::Modify(seid, change) => {
-                self.modifying.remove(&seid);
+                self.modification_ended(seid);
                 if accepted {
                     let mut stats = self.stats.lock();
                     stats.modified += 1;
@@ -80,6 +80,7 @@ impl LoadActor {
                 }
             }
             Operation::Probe(seid, reply) => {
+                self.modification_ended(seid);
                 if accepted {
                     self.stats.lock().probes_accepted += 1;
                 } else if unknown {
@@ -114,8 +115,11 @@ impl LoadActor {
         }
         match request.kind {
             Operation::Establish(_) => self.establishing -= 1,
-            Operation::Modify(seid, _) => _ = self.modifying.remove(&seid),
-            Operation::Probe(_, reply) => reply.send(Err(ClientError::NoAnswer { peer })),
+            Operation::Modify(seid, _) => self.modification_ended(seid),
+            Operation::Probe(seid, reply) => {
+                self.modification_ended(seid);
+                reply.send(Err(ClientError::NoAnswer { peer }));
+            }
             Operation::Restore(seid) => self.restored(now, seid, is_current, None, None),
             Operation::Check(seid, remote) => self.checked(now, seid, remote, is_current, None),
             Operation::Delete | Operation::Clear => {}
