@@ -16,31 +16,76 @@ use crate::support::{
     Job, MAX_WAIT, Work, Worker, compute, current_thread, exclusive_machine, on_worker, runtime,
 };
 
+/// The time that hogs spend computing, in nanoseconds.
+#[derive(Debug, Default)]
+struct ComputeTime {
+    /// By the clock on the wall.
+    total: AtomicU64,
+    /// The part in which other programs, or other machines on the same host, had the processor.
+    paused: AtomicU64,
+}
+
+impl ComputeTime {
+    /// Computes for this time. A computing thread reads the clock many times per microsecond, so
+    /// it was paused where two readings are far apart, whoever paused it.
+    fn compute(&self, time: Duration) {
+        const MIN_PAUSE: Duration = Duration::from_micros(200);
+        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let begun = Instant::now();
+        let (mut last, mut paused) = (begun, Duration::ZERO);
+        while last - begun < time {
+            std::hint::spin_loop();
+            let now = Instant::now();
+            if now - last >= MIN_PAUSE {
+                paused += now - last;
+            }
+            last = now;
+        }
+        self.total.fetch_add(nanos(last - begun), Ordering::Relaxed);
+        self.paused.fetch_add(nanos(paused), Ordering::Relaxed);
+    }
+
+    /// The fraction of the time in which a computing thread had a processor.
+    fn share(&self) -> f64 {
+        let [total, paused] = [&self.total, &self.paused]
+            .map(|time| Duration::from_nanos(time.load(Ordering::Relaxed)));
+        if total.is_zero() {
+            return 1.0;
+        }
+        (1.0 - paused.div_duration_f64(total)).max(0.01)
+    }
+}
+
 /// Sends itself the next message, computes, and repeats this forever.
 struct Hog {
     work: Duration,
     ahead: u32,
+    computed: Arc<ComputeTime>,
 }
 
 impl Actor for Hog {
     type Msg = ();
-    /// The time that a message takes, and the number of messages that wait.
-    type Args = (Duration, u32);
+    /// The time that a message takes, the number of messages that wait, and where to count.
+    type Args = (Duration, u32, Arc<ComputeTime>);
     type Error = Infallible;
 
     async fn pre_start(
-        (work, ahead): Self::Args,
+        (work, ahead, computed): Self::Args,
         cx: &mut Context<Self>,
     ) -> Result<Self, Infallible> {
         for _ in 0..ahead {
             cx.actor_ref().try_tell(()).expect("there is room");
         }
-        Ok(Self { work, ahead })
+        Ok(Self {
+            work,
+            ahead,
+            computed,
+        })
     }
 
     async fn handle(&mut self, (): (), cx: &mut Context<Self>) -> Result<(), Infallible> {
         debug_assert!(self.ahead > 0);
-        compute(self.work);
+        self.computed.compute(self.work);
         cx.actor_ref().try_tell(()).expect("there is room");
         Ok(())
     }
@@ -129,9 +174,19 @@ async fn timer() -> Delays {
     Delays::of(delays)
 }
 
+/// The bounds of the median and of the 99th percentile for hogs that have the processors to
+/// themselves. Measured in debug builds: up to 3.3 and 9 ms, both with ten hogs per worker that
+/// compute for a millisecond; beside eight other programs that compute, and multiplied with the
+/// share of the hogs, up to 4.2 and 31 ms.
+const BOUNDS: [(f64, Duration); 2] = [
+    (0.5, Duration::from_millis(8)),
+    (0.99, Duration::from_millis(40)),
+];
+
 /// Measures the neighbours of `hogs` hogs per worker; the median and the 99th percentile must be
-/// within the margins. On a machine that is busy with other programs a measurement may miss them; a
-/// broken guarantee misses them every time.
+/// within their bounds, which are wider in proportion where the hogs had only a share of the
+/// processors. On a machine that is busy with other programs a measurement may miss them all the
+/// same; a broken guarantee misses them every time.
 fn neighbours(hogs: usize, work: Duration, ahead: u32) {
     neighbours_on(|| runtime(WORKERS), hogs * WORKERS, work, ahead);
 }
@@ -156,9 +211,10 @@ const WORKERS: usize = 2;
 /// Measures once; returns the values that exceed the margins as an error.
 async fn measured(hogs: usize, work: Duration, ahead: u32) -> Result<(), String> {
     let system = ActorSystem::new("fair").expect("within tokio");
-    let mut all = Vec::new();
+    let (mut all, computed) = (Vec::new(), Arc::new(ComputeTime::default()));
     for number in 0..hogs {
-        let hog = system.spawn::<Hog>(format!("hog-{number}"), (work, ahead));
+        let args = (work, ahead, Arc::clone(&computed));
+        let hog = system.spawn::<Hog>(format!("hog-{number}"), args);
         all.push(hog.expect("the name is free"));
     }
     let neighbour = system.spawn::<Worker>("neighbour", ()).expect("free");
@@ -167,17 +223,27 @@ async fn measured(hogs: usize, work: Duration, ahead: u32) -> Result<(), String>
         tokio::spawn(timer()),
         tokio::spawn(actor(neighbour)),
     );
-    let mut late = Ok(());
-    for (what, delays) in [("socket", socket), ("timer", timer), ("actor", actor)] {
-        let delays = delays.await.expect("no panic");
-        let (half, most) = (delays.at(0.5), delays.at(0.99));
-        if half >= Duration::from_millis(8) || most >= Duration::from_millis(40) {
-            late = Err(format!("{what}: half within {half:?}, p99 {most:?}"));
-        }
+    let mut delays = Vec::new();
+    for (what, measured) in [("socket", socket), ("timer", timer), ("actor", actor)] {
+        delays.push((what, measured.await.expect("no panic")));
     }
+    let share = computed.share();
     all.iter().for_each(ActorRef::kill);
     system.shutdown(MAX_WAIT).await;
-    late
+    let mut late = Vec::new();
+    for (what, delays) in delays {
+        let [half, most] = BOUNDS.map(|(part, bound)| (delays.at(part), bound.div_f64(share)));
+        if half.0 >= half.1 || most.0 >= most.1 {
+            late.push(format!(
+                "{what}: half within {:?}, p99 {:?}",
+                half.0, most.0
+            ));
+        }
+    }
+    if late.is_empty() {
+        return Ok(());
+    }
+    Err(format!("{late:?} with {share:.2} of the processors"))
 }
 
 #[test]
@@ -260,7 +326,8 @@ fn timers_fire_beside_a_busy_actor_on_a_single_worker() {
     let ticks = Arc::new(AtomicU64::new(0));
     let (system, hog) = on_worker(&runtime, async {
         let system = ActorSystem::new("ticks").expect("within tokio");
-        let hog = system.spawn::<Hog>("hog", (Duration::from_micros(100), 1));
+        let args = (Duration::from_micros(100), 1, Arc::default());
+        let hog = system.spawn::<Hog>("hog", args);
         (system, hog.expect("the name is free"))
     });
     let ticking = Arc::clone(&ticks);
