@@ -9,4 +9,5 @@ mod host_work;
 mod kit;
 mod limits;
 mod node;
+mod scripts;
 mod share;
