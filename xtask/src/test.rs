@@ -32,10 +32,10 @@ pub(crate) fn run(project: &Project, args: &[String]) -> Result<String, String> 
     let mut tally = TestCounts::default();
     let mut doc_tally = TestCounts::default();
     let mut in_typescript = 0;
-    // `--all-targets` excludes doctests; without that flag, cargo runs them for packages with a
-    // library.
+    // Naming targets excludes doctests, which cargo otherwise runs for packages with a library.
+    // `--all-targets` would link a test program for each target without tests as well.
     let suites: &[&str] = if args.is_empty() {
-        &["--workspace", "--all-targets"]
+        &["--workspace", "--tests", "--benches"]
     } else {
         &[]
     };
