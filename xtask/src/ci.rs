@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::project::{self, Project};
 use crate::step::{self, Step};
 use crate::{
-    Outcome, bench, benches, bugs, chaos, conformance, demo, dist, durable, fuzz, loom, miri,
+    Outcome, bench, benches, bugs, chaos, conformance, demo, dist, durable, fuzz, gate, loom, miri,
     mutants, package, power_loss, python, robustness, simulate, term, test, tidy, tools,
 };
 use times::RunRecord;
@@ -140,9 +140,11 @@ fn proof_steps(project: &Project) -> Vec<Step<'_>> {
             "cargo bench -p strowger-benches -- --list",
             || benches::check(project),
         ),
+        Step::new("gate", "cargo xtask gate", || {
+            gate::run(project, false).map(|()| None)
+        }),
         Step::new("book", "mdbook build docs", || book(project)),
         Step::new("bugs", "cargo xtask bugs", || bugs::all(project)),
-        simulate::durable::step(project),
         durable::kills::step(project),
         power_loss::step(project),
         Step::new("miri", "cargo xtask miri --short", || {
@@ -155,6 +157,7 @@ fn proof_steps(project: &Project) -> Vec<Step<'_>> {
             fuzz::quick(project).map(|()| fuzz::missing_requirement())
         }),
     ];
+    steps.extend(simulate::proof_steps(project));
     steps.extend(package::steps(project));
     steps.push(Step::new("dist", "cargo xtask dist", || {
         dist::make(project, None).map(Some)

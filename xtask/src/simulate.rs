@@ -16,6 +16,8 @@ use crate::{Outcome, term};
 
 /// Seeds between two progress notes.
 const CHUNK: u64 = 1000;
+/// Number of seeds of each step of `cargo xtask ci --full`.
+const MANY_SEEDS: u64 = 10_000;
 
 /// Options of `cargo xtask simulate`.
 #[derive(Debug, clap::Args)]
@@ -111,6 +113,25 @@ pub(crate) fn step(project: &Project) -> Step<'_> {
             "200 seeds; a trace of {turns} lines, twice the same"
         )))
     })
+}
+
+/// Returns the steps of `cargo xtask ci --full`: many seeds of each simulation.
+pub(crate) fn proof_steps(project: &Project) -> [Step<'_>; 3] {
+    [
+        Step::new("storm-seeds", "cargo xtask simulate --seeds 10000", || {
+            run_all(project, &RUNTIME.build(project)?, MANY_SEEDS)?;
+            Ok(Some(format!("{MANY_SEEDS} seeds")))
+        }),
+        Step::new(
+            "n4-seeds",
+            "cargo xtask simulate --n4 --seeds 10000",
+            || {
+                n4::run_all(&n4::N4.build(project)?, MANY_SEEDS)?;
+                Ok(Some(format!("{MANY_SEEDS} seeds")))
+            },
+        ),
+        durable::step(project),
+    ]
 }
 
 impl Simulation {

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::{build, only, run_parallel};
+use super::{MANY_SEEDS, build, only, run_parallel};
 use crate::binaries::Binary;
 use crate::project::Project;
 use crate::step::Step;
@@ -21,8 +21,6 @@ const TESTS: [&str; 3] = [
 const SEEDS: &str = "STROWGER_DURABLE_SEEDS";
 /// Number of seeds that one process runs.
 const CHUNK: u64 = 50;
-/// Number of seeds of the step of `cargo xtask ci --full`.
-const MANY_SEEDS: u64 = 10_000;
 
 /// Runs the seeds with each test.
 pub(super) fn run(project: &Project, seeds: &Range<u64>) -> Outcome {
@@ -37,7 +35,7 @@ pub(super) fn run(project: &Project, seeds: &Range<u64>) -> Outcome {
 }
 
 /// Returns the step of `cargo xtask ci --full`.
-pub(crate) fn step(project: &Project) -> Step<'_> {
+pub(super) fn step(project: &Project) -> Step<'_> {
     let rerun = "cargo xtask simulate --durable --seeds 10000";
     Step::new("durable-seeds", rerun, || {
         run(project, &(0..MANY_SEEDS))?;

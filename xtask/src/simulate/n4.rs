@@ -9,7 +9,7 @@ use crate::step::Step;
 use crate::{Outcome, process, term};
 
 /// Number of seeds of the short form.
-const FEW_SEEDS: u64 = 4000;
+const FEW_SEEDS: u64 = 2000;
 /// Minimum number of times that each fault must be injected in the short form.
 const MIN_COUNT: u64 = 200;
 /// Number of seeds that one process runs.
@@ -41,7 +41,7 @@ pub(super) fn run_all(binary: &Binary, seeds: u64) -> Outcome {
 
 /// Returns the step of `cargo xtask ci`.
 pub(crate) fn step(project: &Project) -> Step<'_> {
-    Step::new("n4", "cargo xtask simulate --n4 --seeds 4000", || {
+    Step::new("n4", "cargo xtask simulate --n4 --seeds 2000", || {
         let binary = N4.build(project)?;
         let faults = storm(&binary, 0..FEW_SEEDS)?;
         faults.are_enough(FEW_SEEDS)?;
