@@ -235,9 +235,11 @@ impl SimulatedNetwork {
     }
 
     /// Records that the user plane dropped the responses to the previous incarnation of the control
-    /// plane.
+    /// plane. A request of that incarnation may still arrive, and is answered anew.
     pub(super) fn forgets_answers_of_peer(&self) {
-        self.0.state.lock().log.losses += 1;
+        let log = &mut self.0.state.lock().log;
+        log.losses += 1;
+        log.incarnation += 1;
     }
 
     /// Delivers a datagram from a sender that is neither of the roles.
