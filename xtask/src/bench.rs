@@ -6,7 +6,7 @@ mod spread;
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::{Map, Value, json};
@@ -405,6 +405,23 @@ fn tree_id(project: &Project, commit: &str, path: &str) -> Option<String> {
     found.status.success().then_some(id)
 }
 
+/// Files that are built for tests alone, so that no figure depends on them.
+const TEST_FILES: [&str; 4] = [
+    ":(exclude,glob)**/tests.rs",
+    ":(exclude,glob)**/tests/**",
+    ":(exclude)simulation.rs",
+    ":(exclude)simulation",
+];
+
+/// Returns `true` if two versions of a folder differ in files that are not for tests alone, or if
+/// the repository does not have both.
+fn differ(root: &Path, before: &str, now: &str) -> bool {
+    let mut git = Command::new("git");
+    git.args(["diff", "--quiet", before, now, "--", "."]);
+    git.args(TEST_FILES).current_dir(root);
+    !process::output(&mut git).is_ok_and(|output| output.status.success())
+}
+
 /// Returns the folders that have changed since a part was measured, as `run` describes it.
 pub(crate) fn changed(project: &Project, part: &str, run: &Value) -> Vec<&'static str> {
     let commit = run["commit"].as_str().unwrap_or_default();
@@ -412,7 +429,10 @@ pub(crate) fn changed(project: &Project, part: &str, run: &Value) -> Vec<&'stati
         let measured = run["measured"][**path].as_str().map(str::to_owned);
         // Commits may be rewritten after a measurement; the contents of a folder keep their id.
         let measured = measured.or_else(|| tree_id(project, commit, path));
-        measured.is_none() || measured != tree_id(project, "HEAD", path)
+        match measured.zip(tree_id(project, "HEAD", path)) {
+            Some((measured, now)) => measured != now && differ(project.root(), &measured, &now),
+            None => true,
+        }
     };
     paths(part).iter().filter(has_changed).copied().collect()
 }
@@ -475,6 +495,34 @@ mod tests {
         let lock = "[[package]]\nname = \"tokio\"\nversion = \"1.54.0\"\n\n[[package]]\n\
                     name = \"toml\"\nversion = \"1.2.1\"\n";
         assert_eq!(versions(lock), json!({ "tokio": "1.54.0" }));
+    }
+
+    #[test]
+    fn changed_tests_do_not_age_a_part() {
+        let name = format!("xtask-bench-{}", std::process::id());
+        let root = &std::env::temp_dir().join(name);
+        std::fs::create_dir_all(root).expect("there is room");
+        let git = |args: &[&str]| {
+            let mut git = Command::new("git");
+            let said = step::output(git.args(args).current_dir(root));
+            said.expect("git runs").trim().to_owned()
+        };
+        let version = |file: &str, text: &str| {
+            let path = root.join(file);
+            std::fs::create_dir_all(path.parent().expect("it has one")).expect("there is room");
+            std::fs::write(path, text).expect("there is room");
+            git(&["add", "."]);
+            git(&["write-tree"])
+        };
+        git(&["init", "--quiet"]);
+        let first = version("store.rs", "1");
+        let tested = version("store/tests/seam.rs", "2");
+        let simulated = version("simulation/disk.rs", "3");
+        assert!(!differ(root, &first, &simulated));
+        let changed = version("store/disk.rs", "4");
+        assert!(differ(root, &tested, &changed));
+        assert!(differ(root, "1234", &changed));
+        std::fs::remove_dir_all(root).expect("it is ours");
     }
 
     #[test]
